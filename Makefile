@@ -1,0 +1,47 @@
+# Everything a fresh machine with Python 3.11+ and make needs. Start with: make demo
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help setup demo test test-all check lint types contracts lock clean
+
+help: ## show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(READY) ## make .venv with the locked dependencies
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo 'Sottovoce needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)'; exit 1; }
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(READY)
+
+demo: setup ## a few thousand simulated people, and a picture of what was learned
+	$(BIN)/sottovoce demo
+
+test: setup ## the tests that fit in a few minutes
+	$(BIN)/pytest -n auto -m "not slow"
+
+test-all: setup ## all tests, the slow ones too
+	$(BIN)/pytest -n auto
+
+check: lint types contracts test ## the gate: everything that must hold before a change lands
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: setup
+	$(BIN)/mypy
+
+contracts: setup
+	$(BIN)/lint-imports
+
+lock: ## pin the newest dependencies that fit (needs uv)
+	uv pip compile pyproject.toml --extra all --group dev --universal --python-version 3.11 \
+		--generate-hashes --no-header --quiet --upgrade -o requirements.lock
+
+clean: ## remove .venv and caches
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache out

@@ -1,0 +1,89 @@
+"""The device: choose an arm for a person, and report the outcome under ε-LDP."""
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from sottovoce.device.encode import encode
+from sottovoce.device.ledger import OneReport, Spends
+from sottovoce.device.privatise import privatise
+from sottovoce.shared.errors import DeviceError, must
+from sottovoce.shared.experiment import TARGET
+from sottovoce.shared.release import Release
+from sottovoce.shared.report import Report
+
+
+class Device:
+    """One person's side. Raw data goes in; only ``Report`` comes out.
+
+    release: the policy to follow; hand over the next one with ``follow``.
+    population: whose users these are.
+    ledger: where ε is spent. Without one, the device reports once and then refuses.
+    """
+
+    def __init__(
+        self, release: Release, *, population: str = TARGET, ledger: Spends | None = None
+    ) -> None:
+        self._release = release
+        self._population = release.experiment.population_index(population)
+        self._ledger = OneReport() if ledger is None else ledger
+        self._random = secrets.SystemRandom()
+        self._pending: tuple[Release, str, int] | None = None
+
+    def follow(self, release: Release) -> None:
+        """Use a newer release from the next choice on."""
+        if release.experiment != self._release.experiment:
+            raise DeviceError(
+                must(
+                    "a release to follow",
+                    f"be of experiment {self._release.experiment.fingerprint}",
+                    release.experiment.fingerprint,
+                )
+            )
+        self._release = release
+
+    def choose(self, context: Mapping[str, Any]) -> str:
+        """Return the arm for this person: drawn by the release from the live arms of the bin."""
+        experiment = self._release.experiment
+        path = self._release.partition.find(encode(experiment, context))
+        policy = self._release.policies[path]
+        (arm,) = self._random.choices(policy.arms, policy.propensities)
+        self._pending = (self._release, path, arm)
+        return experiment.arms[arm]
+
+    def report(self, *, reward: float) -> Report:
+        """Return the ε-LDP report on the arm that was chosen last, and spend the ledger."""
+        if self._pending is None:
+            raise DeviceError("choose must come before each report; nothing was chosen")
+        release, path, arm = self._pending
+        report = self._privatise(release, path=path, arm=arm, reward=reward)
+        self._pending = None
+        return report
+
+    def report_logged(self, context: Mapping[str, Any], *, arm: str, reward: float) -> Report:
+        """Return the ε-LDP report on a row of a log, whose arm some other policy chose."""
+        experiment = self._release.experiment
+        if arm not in experiment.arms:
+            raise DeviceError(
+                must("a logged arm", f"be one of {list(experiment.arms)}", "another name")
+            )
+        path = self._release.partition.find(encode(experiment, context))
+        index = experiment.arms.index(arm)
+        return self._privatise(self._release, path=path, arm=index, reward=reward)
+
+    def _privatise(self, release: Release, *, path: str, arm: int, reward: float) -> Report:
+        payload = privatise(
+            release,
+            population=self._population,
+            path=path,
+            arm=arm,
+            reward=reward,
+            ledger=self._ledger,
+        )
+        return Report(
+            experiment=release.experiment.fingerprint,
+            release=release.version,
+            population=self._population,
+            nonce=secrets.token_bytes(16),
+            payload=payload,
+        )

@@ -1,0 +1,197 @@
+"""The privacy ledger: what a person has spent, and the most they will ever spend.
+
+Budgets add up (sequential composition), so the ledger adds every ε over all experiments, exactly,
+and refuses a report that would exceed the lifetime budget. It is an SQLite file: spending is one
+transaction that is on disk before the report is made, so that a crash wastes budget rather than
+privacy, and two processes cannot spend the same ε. Whenever the ledger cannot be read, understood
+or written, nothing is spent and nothing is reported.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path
+from typing import Protocol
+
+from sottovoce.shared import check
+from sottovoce.shared.errors import BudgetSpent, LedgerError, must
+
+# Marks the file as a ledger, so that no other database is ever taken for one ("Sovo").
+APPLICATION_ID = 0x536F766F
+LEDGER_VERSION = 1
+
+_TABLES = """
+CREATE TABLE budget (epsilon REAL NOT NULL CHECK (epsilon > 0));
+CREATE TABLE spent (
+    moment TEXT NOT NULL,
+    experiment TEXT NOT NULL,
+    name TEXT NOT NULL,
+    release INTEGER NOT NULL,
+    epsilon REAL NOT NULL CHECK (epsilon > 0)
+);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One report's cost."""
+
+    moment: str
+    experiment: str
+    name: str
+    release: int
+    epsilon: float
+
+
+class Spends(Protocol):
+    """What a device asks of a ledger."""
+
+    def spend(self, epsilon: float, *, experiment: str, name: str, release: int) -> None:
+        """Record the cost of one report, or raise LedgerError and record nothing."""
+
+
+class OneReport:
+    """The ledger of a device that was given none: it lasts for a single report."""
+
+    def __init__(self) -> None:
+        self._spent = False
+
+    def spend(self, epsilon: float, *, experiment: str, name: str, release: int) -> None:
+        """Allow the first report only."""
+        if self._spent:
+            raise BudgetSpent(
+                "a device without a ledger must report at most once; got a second report: "
+                "pass ledger=Ledger(path, budget=…) to allow more"
+            )
+        self._spent = True
+
+
+class Ledger:
+    """A ledger on disk.
+
+    path: the file; it is made on the first use.
+    budget: the most that may ever be spent, over all experiments. It is written once: a file
+        with another budget is refused.
+    """
+
+    def __init__(self, path: str | PathLike[str], *, budget: float) -> None:
+        self.path = Path(path)
+        self.budget = check.epsilon(budget, what="the ledger's budget")
+        with self._transaction() as database:
+            (kind,) = database.execute("PRAGMA application_id").fetchone()
+            if kind == 0 and not database.execute("SELECT * FROM sqlite_master").fetchall():
+                self._create(database)
+            self._check(database)
+
+    def spend(self, epsilon: float, *, experiment: str, name: str, release: int) -> None:
+        """Record the cost of one report on disk, or raise LedgerError and record nothing."""
+        cost = check.epsilon(epsilon)
+        with self._transaction() as database:
+            self._check(database)
+            left = Fraction(self.budget) - _total(_entries(database))
+            if Fraction(cost) > left:
+                raise BudgetSpent(
+                    must("what a report spends", f"be at most {float(left):g} (what is left)", cost)
+                )
+            moment = datetime.now(UTC).isoformat(timespec="seconds")
+            database.execute(
+                "INSERT INTO spent VALUES (?, ?, ?, ?, ?)",
+                (moment, experiment, name, release, cost),
+            )
+
+    def entries(self) -> list[Entry]:
+        """Return everything that was spent, oldest first."""
+        with self._transaction() as database:
+            self._check(database)
+            return _entries(database)
+
+    @property
+    def left(self) -> float:
+        """What may still be spent."""
+        return float(Fraction(self.budget) - _total(self.entries()))
+
+    def receipt(self) -> str:
+        """Return a text for the person whose budget this is."""
+        return receipt(self.entries(), budget=self.budget)
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> "Ledger":
+        """Open a ledger that exists, whatever its budget."""
+        if not Path(path).is_file():
+            raise LedgerError(must("a ledger", "be an existing file", repr(str(path))))
+        with _database(Path(path)) as database:
+            (budget,) = database.execute("SELECT epsilon FROM budget").fetchone()
+        return cls(path, budget=budget)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with _database(self.path) as database:
+            database.execute("BEGIN IMMEDIATE")
+            yield database
+            database.execute("COMMIT")
+
+    def _create(self, database: sqlite3.Connection) -> None:
+        for statement in _TABLES.strip().split(";\n"):
+            database.execute(statement)
+        database.execute("INSERT INTO budget VALUES (?)", (self.budget,))
+        database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        database.execute(f"PRAGMA user_version = {LEDGER_VERSION}")
+
+    def _check(self, database: sqlite3.Connection) -> None:
+        (kind,) = database.execute("PRAGMA application_id").fetchone()
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if (kind, version) != (APPLICATION_ID, LEDGER_VERSION):
+            rule = f"be a privacy ledger of version {LEDGER_VERSION}"
+            raise LedgerError(must(str(self.path), rule, f"another file (version {version})"))
+        budgets = [budget for (budget,) in database.execute("SELECT epsilon FROM budget")]
+        if budgets != [self.budget]:
+            rule = f"be {budgets} as it was when {self.path} was made"
+            raise LedgerError(must("the ledger's budget", rule, self.budget))
+
+
+def receipt(entries: list[Entry], *, budget: float) -> str:
+    """Write what was spent, when and on what."""
+    spent = _total(entries)
+    lines = [
+        "Privacy receipt",
+        f"  lifetime budget  ε = {budget:g}",
+        f"  spent            ε = {float(spent):g} in {len(entries)} reports",
+        f"  left             ε = {float(Fraction(budget) - spent):g}",
+        "",
+        f"  {'when (UTC)':<26}{'experiment':<40}{'release':>8}{'ε':>10}",
+    ]
+    lines += [
+        f"  {each.moment:<26}{f'{each.name} ({each.experiment})':<40}"
+        f"{each.release:>8}{each.epsilon:>10g}"
+        for each in entries
+    ]
+    return "\n".join(lines)
+
+
+def _entries(database: sqlite3.Connection) -> list[Entry]:
+    rows = database.execute("SELECT moment, experiment, name, release, epsilon FROM spent")
+    return [Entry(*row) for row in rows]
+
+
+def _total(entries: list[Entry]) -> Fraction:
+    return sum((Fraction(entry.epsilon) for entry in entries), Fraction(0))
+
+
+@contextmanager
+def _database(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open, fail closed on any trouble, and always close; an error rolls back."""
+    try:
+        connection = sqlite3.connect(path, isolation_level=None, timeout=10)
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            yield connection
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise LedgerError(
+            f"the ledger {path} must be readable and writable; {error}; nothing was spent"
+        ) from error

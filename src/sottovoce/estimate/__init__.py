@@ -1,0 +1,1 @@
+"""PURE: sums in, releases out. No input or output, no randomness."""

@@ -1,0 +1,104 @@
+"""An experiment → the numbers that the rules need: C_n, warm-up, τ_s, the depth cap.
+
+The two presets side by side (n_m users of population m with ε_m, M auxiliary populations):
+
+                    paper                        authors
+    n               max n_m                      max n_m·min(1, ε_m)²
+    C_n             c·ln n                       c·ln n, c = 2/ln 2: 2·log2 n
+    warm-up         ln² n users                  ⌊log2 n⌋² users
+    τ_s             2√d·2^(-s/d)                 2^(-s/d)
+    band            2r                           max(r, τ_s)
+    cut when        some arm has r < τ_s         all arms have r < τ_s
+    depth           no limit                     the cap of ``_depth_cap``
+    policy          uniform over live arms       tilted to the better ones
+    estimates       as they are                  clipped to [0, 1]
+    sums            Σλ·ΣṼ                        added up again at every step
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from sottovoce.estimate.ldpmab.rules import Floats
+from sottovoce.shared.experiment import Experiment, Population
+from sottovoce.shared.partition import HALVINGS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constants:
+    """What the rules need to know of an experiment."""
+
+    arms: int
+    epsilons: Floats
+    confidence: float
+    warm_up: float
+    tau_scale: float
+    dimension: int
+    band_radius: float
+    band_tau: float
+    cut_when_all: bool
+    deepest: int
+    tilt: float
+    clip: bool
+    running_sums: bool
+
+    def tau(self, depth: int) -> float:
+        """Return τ_s, the surrogate for the approximation error   (eq. choiceoftaus)."""
+        return self.tau_scale * math.pow(2.0, -depth / self.dimension)
+
+
+@lru_cache(maxsize=64)
+def constants(experiment: Experiment) -> Constants:
+    """Work out the constants of an experiment."""
+    settings = experiment.settings
+    populations = experiment.populations
+    epsilons = np.array([population.epsilon for population in populations])
+    d = experiment.dimension
+    if settings.preset == "paper":
+        log_n = math.log(max(2, *(each.users for each in populations)))
+        return Constants(
+            arms=len(experiment.arms),
+            epsilons=epsilons,
+            confidence=(1.0 if settings.c is None else settings.c) * log_n,
+            warm_up=log_n**2,
+            tau_scale=2 * math.sqrt(d),
+            dimension=d,
+            band_radius=2.0,
+            band_tau=0.0,
+            cut_when_all=False,
+            deepest=HALVINGS * d,
+            tilt=0.0,
+            clip=False,
+            running_sums=False,
+        )
+    effective = max(each.users * min(1.0, each.epsilon) ** 2 for each in populations)
+    log_n = math.log(max(2.0, effective))
+    return Constants(
+        arms=len(experiment.arms),
+        epsilons=epsilons,
+        confidence=(2 / math.log(2) if settings.c is None else settings.c) * log_n,
+        warm_up=math.floor(log_n / math.log(2)) ** 2,
+        tau_scale=1.0,
+        dimension=d,
+        band_radius=1.0,
+        band_tau=1.0,
+        cut_when_all=True,
+        deepest=_depth_cap(populations, dimension=d),
+        tilt=1.2,
+        clip=True,
+        running_sums=True,
+    )
+
+
+def _depth_cap(populations: tuple[Population, ...], *, dimension: int) -> int:
+    """The authors' ⌊max_m min{log2(2n(M+1))·d/(2+d), log2(2nε²(M+1))·d/(2+2d)}⌋, at least 0."""
+    d = dimension
+    depths = []
+    for population in populations:
+        users = 2 * population.users * len(populations)
+        plain = math.log2(users) * d / (2 + d)
+        private = math.log2(users * population.epsilon**2) * d / (2 + 2 * d)
+        depths.append(min(plain, private))
+    return min(max(0, int(max(depths))), HALVINGS * d)

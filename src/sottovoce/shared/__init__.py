@@ -1,0 +1,1 @@
+"""PUBLIC: what both sides may know. Standard library only."""

@@ -1,0 +1,94 @@
+"""Every error this package raises on purpose.
+
+SottovoceError
+├── ExperimentError     an experiment, schema or method that cannot be
+├── ContextError        a person's features do not fit the public schema
+├── RewardError         an outcome outside [0, 1]
+├── DeviceError         the device was used out of order
+├── LedgerError         the privacy ledger cannot be trusted, so nothing is spent
+│   └── BudgetSpent     the lifetime budget would be exceeded
+├── ReportRejected      a report that cannot be counted, with a ``Rejection``
+├── WireError           bytes or JSON that are not a message of this package
+└── StateError          a saved learner that cannot be resumed
+
+House rule: a message says what, the rule, and what came. It never holds a raw context or
+reward: of those, only the kind of value that came (see ``kind_of``).
+"""
+
+import math
+from enum import Enum
+from numbers import Real
+
+
+class SottovoceError(ValueError):
+    """The root of the tree above."""
+
+
+class ExperimentError(SottovoceError):
+    """An experiment, schema or method that cannot be."""
+
+
+class ContextError(SottovoceError):
+    """A person's features do not fit the public schema."""
+
+
+class RewardError(SottovoceError):
+    """An outcome outside [0, 1]."""
+
+
+class DeviceError(SottovoceError):
+    """The device was used out of order."""
+
+
+class LedgerError(SottovoceError):
+    """The privacy ledger cannot be trusted, so nothing is spent."""
+
+
+class BudgetSpent(LedgerError):
+    """The lifetime budget would be exceeded."""
+
+
+class StateError(SottovoceError):
+    """A saved learner that cannot be resumed."""
+
+
+class Rejection(Enum):
+    """Why a report was not counted; a server counts each by its value."""
+
+    UNKNOWN_EXPERIMENT = "unknown experiment"
+    UNKNOWN_RELEASE = "unknown release"
+    UNKNOWN_POPULATION = "unknown population"
+    WRONG_LENGTH = "wrong length"
+    NOT_FINITE = "not finite"
+    IMPLAUSIBLE = "implausible"
+    MALFORMED = "malformed"
+    TRUNCATED = "truncated"
+    NEWER_WIRE = "newer wire version"
+
+
+class ReportRejected(SottovoceError):
+    """A report that cannot be counted."""
+
+    def __init__(self, reason: Rejection, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class WireError(ReportRejected):
+    """Bytes or JSON that are not a message of this package."""
+
+
+def must(what: str, rule: str, came: object) -> str:
+    """Return the one template for messages: ``epsilon must be finite and > 0; got -1``."""
+    return f"{what} must {rule}; got {came}"
+
+
+def kind_of(value: object) -> str:
+    """Name the kind of a raw value without showing it."""
+    if isinstance(value, bool):
+        return "a bool"
+    if isinstance(value, Real):
+        if value != value:
+            return "NaN"
+        return "an infinite number" if value in (math.inf, -math.inf) else "another number"
+    return "nothing" if value is None else f"a {type(value).__name__}"

@@ -1,0 +1,183 @@
+"""An experiment: all that is public about it before the first person takes part."""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from sottovoce.shared import check
+from sottovoce.shared.errors import ExperimentError, must
+from sottovoce.shared.method import Ldpmab, Method, method_from, method_to_json
+from sottovoce.shared.schema import (
+    Categorical,
+    Feature,
+    Numeric,
+    Ordinal,
+    feature_from_json,
+    feature_to_json,
+)
+
+TARGET = "target"
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """A source of users with its own ε: the target (the paper's Q_0) or an auxiliary one (Q_m).
+
+    Historical and streaming populations are treated alike. ``users`` is the number expected,
+    the paper's n_P or n_Qm: it sets constants and may be exceeded.
+    """
+
+    name: str
+    epsilon: float
+    users: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            rule = "be a non-empty string"
+            raise ExperimentError(must("the name of a population", rule, repr(self.name)))
+        what = f"of population {self.name!r}"
+        object.__setattr__(self, "epsilon", check.epsilon(self.epsilon, what=f"epsilon {what}"))
+        users = check.whole_number(self.users, what=f"users {what}", least=1)
+        object.__setattr__(self, "users", users)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """Arms, context schema, populations with their ε, method and its settings.
+
+    arms: the options, at least two.
+    context: the features, one axis of [0, 1]^d each.
+    epsilon: the privacy budget of one report of a target user.
+    horizon: how many target users are expected.
+    auxiliary: other populations that help with their own data under their own ε.
+    release_every: how many reports the learner takes in between two looks at its sums.
+    seed: fixes the public random choices (which longest edge is cut), so that a replay is
+        identical. It has no part in any privacy noise.
+    """
+
+    arms: Sequence[str]
+    context: Sequence[Feature]
+    epsilon: float
+    horizon: int = 100_000
+    auxiliary: Sequence[Population] = ()
+    method: Method | str = field(default_factory=Ldpmab)
+    release_every: int = 100
+    seed: int = 0
+    name: str = "experiment"
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        put("arms", check.distinct_names(self.arms, what="arms", least=2))
+        put("context", tuple(self.context))
+        if not all(isinstance(each, Numeric | Ordinal | Categorical) for each in self.context):
+            rule = "hold Numeric, Ordinal or Categorical features"
+            raise ExperimentError(must("context", rule, repr(self.context)))
+        names = [feature.name for feature in self.context]
+        check.distinct_names(names, what="context features", least=1)
+        put("auxiliary", tuple(self.auxiliary))
+        if not all(isinstance(each, Population) for each in self.auxiliary):
+            raise ExperimentError(must("auxiliary", "hold Populations", repr(self.auxiliary)))
+        put("epsilon", check.epsilon(self.epsilon))
+        put("horizon", check.whole_number(self.horizon, what="horizon", least=1))
+        names = [population.name for population in self.populations]
+        check.distinct_names(names, what="populations", least=1)
+        put("method", method_from(self.method))
+        every = check.whole_number(self.release_every, what="release_every", least=1)
+        put("release_every", every)
+        put("seed", check.whole_number(self.seed, what="seed", least=0))
+        if not isinstance(self.name, str) or not self.name:
+            raise ExperimentError(must("name", "be a non-empty string", repr(self.name)))
+
+    @property
+    def dimension(self) -> int:
+        """The d of [0, 1]^d."""
+        return len(self.context)
+
+    @cached_property
+    def populations(self) -> tuple[Population, ...]:
+        """The target first, then the auxiliary ones: the paper's Q_0, Q_1, …, Q_M."""
+        return (Population(TARGET, self.epsilon, self.horizon), *self.auxiliary)
+
+    @cached_property
+    def settings(self) -> Method:
+        """The method, also where it was given by name."""
+        return method_from(self.method)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that change with any public setting.
+
+        Reports carry them, so that none is ever counted under other settings.
+        """
+        return hashlib.sha256(canonical_json(self.to_json())).hexdigest()[:16]
+
+    def population_index(self, name: str) -> int:
+        """Return the paper's m of a population."""
+        names = [population.name for population in self.populations]
+        if name not in names:
+            raise ExperimentError(must("population", f"be one of {names}", repr(name)))
+        return names.index(name)
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the experiment as ``from_json`` reads it; a TOML file has the same keys."""
+        return {
+            "name": self.name,
+            "arms": list(self.arms),
+            "context": [feature_to_json(feature) for feature in self.context],
+            "epsilon": self.epsilon,
+            "horizon": self.horizon,
+            "auxiliary": [
+                {"name": each.name, "epsilon": each.epsilon, "users": each.users}
+                for each in self.auxiliary
+            ],
+            "method": method_to_json(self.settings),
+            "release_every": self.release_every,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_json(cls, table: Any) -> "Experiment":
+        """Read what ``to_json`` wrote, or a TOML file's table."""
+        known = {"name", "arms", "context", "epsilon", "horizon", "auxiliary", "method"}
+        known |= {"release_every", "seed"}
+        entries = dict(check.known_keys(table, what="an experiment", known=known))
+        if missing := sorted({"arms", "context", "epsilon"} - entries.keys()):
+            raise ExperimentError(f"an experiment must have arms, context, epsilon; {missing} lack")
+        for name in ("context", "auxiliary"):
+            if not isinstance(entries.get(name, []), list):
+                raise ExperimentError(must(name, "be a list of tables", repr(entries[name])))
+        entries["context"] = [feature_from_json(entry) for entry in entries["context"]]
+        entries["auxiliary"] = [_population(entry) for entry in entries.get("auxiliary", [])]
+        return cls(**entries)
+
+    @classmethod
+    def from_toml(cls, path: str | PathLike[str]) -> "Experiment":
+        """Read an experiment from a TOML file."""
+        try:
+            table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise ExperimentError(f"{path} must be a readable TOML file; {error}") from error
+        return cls.from_json(table)
+
+
+def _population(entry: Any) -> Population:
+    keys = {"name", "epsilon", "users"}
+    table = check.known_keys(entry, what="an auxiliary population", known=keys)
+    if missing := sorted(keys - table.keys()):
+        raise ExperimentError(
+            f"an auxiliary population must have name, epsilon and users; it lacks {missing}"
+        )
+    return Population(**table)
+
+
+def canonical_json(value: Any) -> bytes:
+    """Write the one JSON text of a value, for fingerprints and for the wire."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()

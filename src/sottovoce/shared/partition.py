@@ -1,0 +1,120 @@
+"""The dyadic max-edge partition of [0, 1]^d (the paper's Algorithm 1).
+
+A bin is named by its path from the root, one digit a cut: "" is [0, 1]^d, "0" its lower half,
+"01" the upper half of that. The paper's B_s^j is the path of length s that reads j - 1 in binary,
+so that its children 2j - 1 and 2j are the paths with 0 and 1 added.
+
+Boxes are half-open, [low, high), and closed where high = 1. Cuts are at midpoints, hence at
+dyadic numbers, which doubles hold exactly; ``HALVINGS`` keeps it so.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sottovoce.shared.errors import Rejection, WireError, must
+
+# No edge is halved more often. Doubles resolve 2^-53 next to 1; an edge of 2^-48 holds nobody.
+HALVINGS = 48
+
+Box = tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A binary tree of cuts; its leaves tile [0, 1]^d.
+
+    cuts: for each bin that was cut, the axis along which it was cut at its midpoint.
+    """
+
+    dimension: int
+    cuts: Mapping[str, int] = field(default_factory=dict)
+
+    def find(self, point: Sequence[float]) -> str:
+        """Return the leaf that holds a point of [0, 1]^d."""
+        edges = [(0.0, 1.0)] * self.dimension
+        path = ""
+        while (axis := self.cuts.get(path)) is not None:
+            low, high = edges[axis]
+            middle = (low + high) / 2
+            if point[axis] < middle:
+                edges[axis] = (low, middle)
+                path += "0"
+            else:
+                edges[axis] = (middle, high)
+                path += "1"
+        return path
+
+    def box(self, path: str) -> Box:
+        """Return the (low, high) edge of a bin along each axis."""
+        edges = [(0.0, 1.0)] * self.dimension
+        for depth, side in enumerate(path):
+            axis = self.cuts[path[:depth]]
+            low, high = edges[axis]
+            middle = (low + high) / 2
+            edges[axis] = (low, middle) if side == "0" else (middle, high)
+        return tuple(edges)
+
+    def leaves(self) -> Iterator[str]:
+        """Yield the bins of the partition, from low to high along each cut."""
+        pending = [""]
+        while pending:
+            path = pending.pop()
+            if path in self.cuts:
+                pending += [path + "1", path + "0"]
+            else:
+                yield path
+
+    def cut(self, path: str, *, axis: int) -> "Partition":
+        """Return the partition in which one leaf has become its two halves."""
+        if path in self.cuts or not self._has(path):
+            raise ValueError(must("the bin to cut", "be a leaf", repr(path)))
+        return Partition(self.dimension, {**self.cuts, path: axis})
+
+    def _has(self, path: str) -> bool:
+        return all(path[:depth] in self.cuts for depth in range(len(path)))
+
+    def to_json(self) -> dict[str, int]:
+        """Write the cuts in a fixed order."""
+        return dict(sorted(self.cuts.items()))
+
+    @classmethod
+    def from_json(cls, dimension: int, table: Any) -> "Partition":
+        """Read and check cuts that came over the wire."""
+        rule = f"map paths to axes below {dimension}, each parent before its children"
+        partition = cls(dimension)
+        if not isinstance(table, dict):
+            raise WireError(Rejection.MALFORMED, must("cuts", rule, type(table).__name__))
+        cuts: dict[str, int] = {}
+        for path in sorted(table, key=len):
+            axis = table[path]
+            known = path == "" or (path[:-1] in cuts and path[-1] in "01")
+            if not known or type(axis) is not int or not 0 <= axis < dimension:
+                raise WireError(Rejection.MALFORMED, must("cuts", rule, repr({path: axis})))
+            cuts[path] = axis
+        partition = cls(dimension, cuts)
+        if any(low == high for leaf in partition.leaves() for low, high in partition.box(leaf)):
+            raise WireError(Rejection.MALFORMED, "cuts must leave no empty bin")
+        return partition
+
+
+def longest_edges(box: Box) -> list[int]:
+    """Return the axes of a box's longest edges (Algorithm 1, line 1: the set M_sj)."""
+    lengths = [high - low for low, high in box]
+    return [axis for axis, length in enumerate(lengths) if length == max(lengths)]
+
+
+def max_edge_axis(box: Box, *, path: str, seed: int) -> int | None:
+    """Draw one of the longest edges (Algorithm 1, line 1: k* = Unif(M_sj)).
+
+    The draw depends on the experiment's seed and on the bin alone: a replay is identical, in
+    whatever order the bins are cut. SHA-256 makes the draws of different bins independent for
+    every practical purpose. None: the bin is as small as bins get.
+    """
+    axes = longest_edges(box)
+    low, high = box[axes[0]]
+    if high - low <= 2.0**-HALVINGS:
+        return None
+    digest = hashlib.sha256(f"{seed}/{path}".encode()).digest()
+    return axes[int.from_bytes(digest, "big") % len(axes)]

@@ -1,0 +1,223 @@
+"""The versioned wire format: reports and releases as compact bytes or as JSON.
+
+Bytes, little-endian:
+
+    report   "sv" | wire version u8 | 1 u8 | experiment 8 bytes | release u32 | population u16
+             | nonce 16 bytes | count u32 | count doubles
+    release  "sv" | wire version u8 | 2 u8 | length u32 | zlib of the release's JSON
+
+JSON carries the same under ``{"sottovoce": wire version, "kind": "report" or "release", …}``.
+Nothing that was decoded is trusted beyond its form: whether a report fits its release is for the
+learner to say.
+"""
+
+import json
+import math
+import struct
+import zlib
+from typing import Any
+
+from sottovoce.shared.errors import Rejection, WireError, must
+from sottovoce.shared.experiment import canonical_json
+from sottovoce.shared.release import Release
+from sottovoce.shared.report import Report
+
+WIRE_VERSION = 1
+
+_HEAD = struct.Struct("<2sBB")
+_REPORT = struct.Struct("<8sIH16sI")
+_LENGTH = struct.Struct("<I")
+_MAGIC = b"sv"
+_REPORT_KIND = 1
+_RELEASE_KIND = 2
+# A release of a million bins unpacks to less; a hostile one stops here.
+_LARGEST_RELEASE = 256 * 1024 * 1024
+
+
+def report_to_bytes(report: Report) -> bytes:
+    """Write a report compactly: 38 bytes and 8 for each number."""
+    return (
+        _HEAD.pack(_MAGIC, WIRE_VERSION, _REPORT_KIND)
+        + _REPORT.pack(
+            bytes.fromhex(report.experiment),
+            report.release,
+            report.population,
+            report.nonce,
+            len(report.payload),
+        )
+        + struct.pack(f"<{len(report.payload)}d", *report.payload)
+    )
+
+
+def report_from_bytes(data: bytes) -> Report:
+    """Read a report; anything but exactly one report is refused."""
+    body = _body(data, kind=_REPORT_KIND)
+    if len(body) < _REPORT.size:
+        raise WireError(
+            Rejection.TRUNCATED,
+            must("a report's header", f"have {_REPORT.size} bytes", len(body)),
+        )
+    experiment, release, population, nonce, count = _REPORT.unpack_from(body)
+    numbers = body[_REPORT.size :]
+    _check_length("the numbers of a report", expected=8 * count, came=len(numbers))
+    payload = struct.unpack(f"<{count}d", numbers)
+    _check_finite(payload)
+    return Report(experiment.hex(), release, population, nonce, payload)
+
+
+def report_to_json(report: Report) -> str:
+    """Write a report for people and for other languages."""
+    return json.dumps(
+        {
+            "sottovoce": WIRE_VERSION,
+            "kind": "report",
+            "experiment": report.experiment,
+            "release": report.release,
+            "population": report.population,
+            "nonce": report.nonce.hex(),
+            "payload": list(report.payload),
+        },
+        allow_nan=False,
+    )
+
+
+def report_from_json(text: str | bytes) -> Report:
+    """Read a report from JSON."""
+    table = _table(text, kind="report")
+    report = Report(
+        _hexadecimal(table, "experiment", length=8).hex(),
+        _count(table, "release", most=2**32 - 1),
+        _count(table, "population", most=2**16 - 1),
+        _hexadecimal(table, "nonce", length=16),
+        _numbers(table, "payload"),
+    )
+    if strange := sorted(table.keys() - {"sottovoce", "kind", *Report.__slots__}):
+        # Their names only: what an honest mistake put under them may be raw.
+        raise WireError(Rejection.MALFORMED, f"a report must have no other keys; got {strange}")
+    return report
+
+
+def release_to_json(release: Release) -> str:
+    """Write a release; the text is canonical, so that it can be signed and cached."""
+    table = {"sottovoce": WIRE_VERSION, "kind": "release", **release.to_json()}
+    return canonical_json(table).decode()
+
+
+def release_from_json(text: str | bytes) -> Release:
+    """Read a release from JSON."""
+    return Release.from_json(_table(text, kind="release"))
+
+
+def release_to_bytes(release: Release) -> bytes:
+    """Write a release compactly."""
+    packed = zlib.compress(release_to_json(release).encode(), level=9)
+    return _HEAD.pack(_MAGIC, WIRE_VERSION, _RELEASE_KIND) + _LENGTH.pack(len(packed)) + packed
+
+
+def release_from_bytes(data: bytes) -> Release:
+    """Read a release from bytes."""
+    body = _body(data, kind=_RELEASE_KIND)
+    if len(body) < _LENGTH.size:
+        raise WireError(Rejection.TRUNCATED, "a release must have its length; got less")
+    (length,) = _LENGTH.unpack_from(body)
+    packed = body[_LENGTH.size :]
+    _check_length("the body of a release", expected=length, came=len(packed))
+    unpacker = zlib.decompressobj()
+    try:
+        text = unpacker.decompress(packed, _LARGEST_RELEASE)
+    except zlib.error as error:
+        raise WireError(Rejection.MALFORMED, "a release must be zlib data") from error
+    if not unpacker.eof:
+        raise WireError(
+            Rejection.TRUNCATED, f"a release must unpack to <= {_LARGEST_RELEASE} bytes"
+        )
+    return release_from_json(text)
+
+
+def _body(data: bytes, *, kind: int) -> bytes:
+    if len(data) < _HEAD.size:
+        raise WireError(
+            Rejection.TRUNCATED, must("a message", f"have at least {_HEAD.size} bytes", len(data))
+        )
+    magic, version, came = _HEAD.unpack_from(data)
+    if magic != _MAGIC:
+        raise WireError(Rejection.MALFORMED, "a message must begin with 'sv'; got other bytes")
+    _check_version(version)
+    if came != kind:
+        raise WireError(Rejection.MALFORMED, must("the kind of message", f"be {kind}", came))
+    return data[_HEAD.size :]
+
+
+def _table(text: str | bytes, *, kind: str) -> dict[str, Any]:
+    try:
+        table = json.loads(text)
+    except (ValueError, RecursionError):
+        # The decoder's own error holds the text, so it is not passed on.
+        raise WireError(Rejection.MALFORMED, f"a {kind} must be valid JSON") from None
+    if not isinstance(table, dict):
+        raise WireError(
+            Rejection.MALFORMED, must(f"a {kind}", "be a JSON object", type(table).__name__)
+        )
+    version = table.get("sottovoce")
+    if type(version) is not int:
+        raise WireError(Rejection.MALFORMED, f"a {kind} must have its wire version in 'sottovoce'")
+    _check_version(version)
+    if table.get("kind") != kind:
+        raise WireError(Rejection.MALFORMED, f"a {kind} must say so in 'kind'")
+    return table
+
+
+def _check_version(version: int) -> None:
+    if version > WIRE_VERSION:
+        raise WireError(
+            Rejection.NEWER_WIRE,
+            must("the wire version", f"be at most {WIRE_VERSION}", f"{version}; upgrade sottovoce"),
+        )
+    if version < 1:
+        raise WireError(Rejection.MALFORMED, must("the wire version", "be at least 1", version))
+
+
+def _check_length(what: str, *, expected: int, came: int) -> None:
+    if came != expected:
+        reason = Rejection.TRUNCATED if came < expected else Rejection.MALFORMED
+        raise WireError(reason, must(what, f"take {expected} bytes", came))
+
+
+def _check_finite(numbers: tuple[float, ...]) -> None:
+    for position, number in enumerate(numbers):
+        if not math.isfinite(number):
+            what = f"number {position} of a report's payload"
+            raise WireError(Rejection.NOT_FINITE, must(what, "be finite", number))
+
+
+def _hexadecimal(table: dict[str, Any], key: str, *, length: int) -> bytes:
+    value = table.get(key)
+    if isinstance(value, str) and len(value) == 2 * length:
+        try:
+            return bytes.fromhex(value)
+        except ValueError:
+            pass
+    raise WireError(
+        Rejection.MALFORMED, f"a report's {key} must be {2 * length} hexadecimal digits"
+    )
+
+
+def _count(table: dict[str, Any], key: str, *, most: int) -> int:
+    value = table.get(key)
+    if type(value) is not int or not 0 <= value <= most:
+        raise WireError(
+            Rejection.MALFORMED, f"a report's {key} must be a whole number from 0 to {most}"
+        )
+    return value
+
+
+def _numbers(table: dict[str, Any], key: str) -> tuple[float, ...]:
+    values = table.get(key)
+    if not isinstance(values, list) or not all(type(each) in (int, float) for each in values):
+        raise WireError(Rejection.MALFORMED, f"a report's {key} must be a list of numbers")
+    try:
+        numbers = tuple(float(value) for value in values)
+    except OverflowError as error:
+        raise WireError(Rejection.NOT_FINITE, f"a report's {key} must be finite") from error
+    _check_finite(numbers)
+    return numbers
