@@ -39,6 +39,6 @@ def mechanism(length: int, *, epsilon: float) -> Callable[[Sequence[float]], Seq
     for step in range(60):
         candidate = dp.m.make_laplace(vectors, dp.l1_distance(T=float), scale, GRID)
         if candidate.map(SENSITIVITY) <= epsilon:
-            return candidate  # type: ignore[no-any-return]
+            return candidate
         scale = laplace_scale(epsilon) * (1 + math.ldexp(1.0, step - 52))
     raise DeviceError(f"no Laplace scale gives epsilon = {epsilon} for {length} numbers")

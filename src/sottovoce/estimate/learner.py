@@ -216,7 +216,7 @@ class Learner:
         if report.payload and max(map(abs, report.payload)) > most:
             raise ReportRejected(
                 Rejection.IMPLAUSIBLE,
-                f"a report's numbers must lie within ±{most:g}, as honest ones do; got a larger one",
+                f"a report's numbers must lie within ±{most:g}; got a larger one",
             )
 
 

@@ -36,7 +36,8 @@ def epsilon(value: Any, *, what: str = "epsilon") -> float:
 
 def whole_number(value: Any, *, what: str, least: int, most: int = 2**53) -> int:
     """Check a whole number; ``most`` keeps it exact in JSON and JavaScript."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or not least <= value <= most:
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or not least <= int(value) <= most:
         upper = "" if most == 2**53 else f" and <= {most}"
         raise ExperimentError(must(what, f"be a whole number >= {least}{upper}", repr(value)))
     return int(value)

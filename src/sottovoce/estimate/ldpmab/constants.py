@@ -93,7 +93,7 @@ def constants(experiment: Experiment) -> Constants:
 
 
 def _depth_cap(populations: tuple[Population, ...], *, dimension: int) -> int:
-    """The authors' ⌊max_m min{log2(2n(M+1))·d/(2+d), log2(2nε²(M+1))·d/(2+2d)}⌋, at least 0."""
+    """Return ⌊max_m min{log2(2n(M+1))·d/(2+d), log2(2nε²(M+1))·d/(2+2d)}⌋, at least 0."""
     d = dimension
     depths = []
     for population in populations:

@@ -1,0 +1,47 @@
+"""Simulated people, one by one, through real ``Device`` and ``Learner`` objects."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from sottovoce.device.device import Device
+from sottovoce.estimate.learner import Learner
+from sottovoce.lab.environments import Environment, Floats
+from sottovoce.shared.experiment import Experiment
+
+
+def meet(
+    environment: Environment,
+    learner: Learner,
+    *,
+    people: int,
+    rng: np.random.Generator,
+    each: Callable[[], None] = lambda: None,
+) -> Floats:
+    """Let people come one after the other; return what each lost against their best arm.
+
+    Everyone has a fresh device with the current release, and sends one report. ``rng`` draws the
+    world only: choices and noise come from the operating system, as on any device.
+
+    each: called after every person, for a progress bar.
+    """
+    experiment = learner.experiment
+    contexts = environment.contexts(rng, people)
+    means = environment.means(contexts)
+    rewards = rng.random(people)[:, np.newaxis] < means
+    regret = np.empty(people)
+    for person in range(people):
+        device = Device(learner.release())
+        arm = experiment.arms.index(device.choose(_features(experiment, contexts[person])))
+        learner.receive(device.report(reward=float(rewards[person, arm])))
+        regret[person] = means[person].max() - means[person, arm]
+        each()
+    return regret
+
+
+def _features(experiment: Experiment, context: Floats) -> dict[str, float]:
+    """Turn a point of [0, 1]^d back into raw features of a schema of numbers."""
+    return {
+        feature.name: feature.low + position * (feature.high - feature.low)  # type: ignore[union-attr]
+        for feature, position in zip(experiment.context, context.tolist(), strict=True)
+    }
