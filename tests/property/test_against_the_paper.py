@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.histories import World
-from support.literal import Literal, LiteralAlgorithm2, LiteralAuthors
 
 import sottovoce as sv
 from sottovoce.estimate.history import Cut, Elimination
+from support.histories import World
+from support.literal import Literal, LiteralAlgorithm2, LiteralAuthors
 
 HISTORIES = 500
 TOLERANCE = 1e-9
@@ -66,15 +66,15 @@ def play(seed: int, *, kind: type, c: float, users: int, **settings: Any) -> tup
         assert chosen in longest
         return chosen
 
-    users = [
+    everyone = [
         m for m, population in enumerate(experiment.populations) for _ in range(population.users)
     ]
-    for count, population in enumerate(rng.permutation(users), start=1):
+    for count, population in enumerate(map(int, rng.permutation(everyone)), start=1):
         # One in five is late: their device holds an older release.
         release = releases[-1]
         if rng.random() < 0.2:
             release = releases[int(rng.integers(len(releases)))]
-        message = world.message(rng, release, int(population))
+        message = world.message(rng, release, population)
         standing = set(learner.release().cells)
         learner.receive(message.report)
         literal.user(
@@ -103,7 +103,7 @@ def test_the_learner_agrees_with_the_equations_over_random_histories(part: int) 
     late = dropped = several = 0
     for seed in range(part, HISTORIES, 10):
         c = float(np.random.default_rng(seed).choice([0.003, 0.03, 0.3]))
-        learner, literal = play(seed, kind=Literal, c=c, users=80, method=sv.Ldpmab("paper", c=c))
+        learner, _ = play(seed, kind=Literal, c=c, users=80, method=sv.Ldpmab("paper", c=c))
         events += [type(dated.event) for dated in learner.history]
         late += learner.status().late_reports
         dropped += learner.status().dropped_cells

@@ -53,7 +53,7 @@ class World:
 
     def message(self, rng: np.random.Generator, release: sv.Release, population: int) -> Message:
         """Draw a user, and privatise with NumPy's noise: these tests are not about the noise."""
-        context = rng.random(self.experiment.dimension)
+        context = rng.random(self.experiment.dimension).tolist()
         path = release.partition.find(context)
         policy = release.policies[path]
         arm = int(rng.choice(policy.arms, p=policy.propensities))

@@ -12,7 +12,7 @@ from math import floor, log, log2, sqrt
 class Literal:
     """Algorithm 3; with M = 0 auxiliary populations it must be Algorithm 2."""
 
-    def __init__(self, *, K, d, epsilon, n, c):  # type: ignore[no-untyped-def]
+    def __init__(self, *, K, d, epsilon, n, c):
         self.K, self.d, self.epsilon, self.n_m, self.c = K, d, epsilon, n, c
         self.M = len(epsilon) - 1
         self.n = max(n)  # n = n_P ∨ max n_Qm
@@ -26,7 +26,7 @@ class Literal:
 
     # --- what a user's data adds -------------------------------------------------------------
 
-    def user(self, m, values):  # type: ignore[no-untyped-def]
+    def user(self, m, values):
         """One user of population m; values[B, k] = (Ṽ, Ũ) for the cells that this user updates."""
         for remembered in (self.t, self.sum_V, self.sum_U):
             remembered.cache_clear()
@@ -34,7 +34,7 @@ class Literal:
 
     # --- the sums: a_i = 1 if Z_i is used to update B ------------------------------------------
 
-    def t(self, m, B):  # type: ignore[no-untyped-def]
+    def t(self, m, B):
         """t_s^{m,j} = Σ_i a_{i,s}^{m,j}."""
         return sum(
             any(cell[0] == B for cell in values)
@@ -42,18 +42,18 @@ class Literal:
             if population == m
         )
 
-    def sum_V(self, m, B, k):  # type: ignore[no-untyped-def]  # noqa: N802
+    def sum_V(self, m, B, k):
         return sum(values[B, k][0] for i, values in self.log if i == m and (B, k) in values)
 
-    def sum_U(self, m, B, k):  # type: ignore[no-untyped-def]  # noqa: N802
+    def sum_U(self, m, B, k):
         return sum(values[B, k][1] for i, values in self.log if i == m and (B, k) in values)
 
     # --- eq. lamdaratios ------------------------------------------------------------------------
 
-    def enough(self, m, B):  # type: ignore[no-untyped-def]
+    def enough(self, m, B):
         return self.t(m, B) >= log(self.n) ** 2
 
-    def lamda(self, m, B, k):  # type: ignore[no-untyped-def]
+    def lamda(self, m, B, k):
         indicator = 1 if self.enough(m, B) else 0
         if indicator == 0:
             return 0.0
@@ -61,39 +61,39 @@ class Literal:
 
     # --- eq. privateestimatormulti --------------------------------------------------------------
 
-    def numerator_f(self, B, k):  # type: ignore[no-untyped-def]
+    def numerator_f(self, B, k):
         return sum(self.lamda(m, B, k) * self.sum_V(m, B, k) for m in range(self.M + 1))
 
-    def denominator(self, B, k):  # type: ignore[no-untyped-def]
+    def denominator(self, B, k):
         return sum(self.lamda(m, B, k) * self.sum_U(m, B, k) for m in range(self.M + 1))
 
-    def f(self, B, k):  # type: ignore[no-untyped-def]
+    def f(self, B, k):
         return over(self.numerator_f(B, k), self.denominator(B, k))
 
     # --- eq. rkj --------------------------------------------------------------------------------
 
-    def C_n(self):  # type: ignore[no-untyped-def]  # noqa: N802
+    def C_n(self):
         return self.c * log(self.n)
 
-    def numerator_r(self, B, k):  # type: ignore[no-untyped-def]
+    def numerator_r(self, B, k):
         return sum(
             self.lamda(m, B, k) ** 2
             * max(self.epsilon[m] ** -2 * self.t(m, B), self.sum_U(m, B, k))
             for m in range(self.M + 1)
         )
 
-    def r(self, B, k):  # type: ignore[no-untyped-def]
+    def r(self, B, k):
         return sqrt(over(self.C_n() * self.numerator_r(B, k), self.denominator(B, k) ** 2))
 
     # --- eq. choiceoftaus, eq. updaterule ---------------------------------------------------------
 
-    def tau(self, B):  # type: ignore[no-untyped-def]
+    def tau(self, B):
         return 2 * sqrt(self.d) * 2 ** (-len(B) / self.d)
 
-    def band(self, B, k):  # type: ignore[no-untyped-def]
+    def band(self, B, k):
         return 2 * self.r(B, k)
 
-    def beaten(self, B, k_star):  # type: ignore[no-untyped-def]
+    def beaten(self, B, k_star):
         return any(
             self.r(B, k) > 0
             and self.r(B, k_star) > 0
@@ -102,13 +102,13 @@ class Literal:
             if k != k_star
         )
 
-    def refine(self, B):  # type: ignore[no-untyped-def]
+    def refine(self, B):
         """r < τ_s for some k ∈ A, where r = 0/0 = 0 ("too few users") does not count."""
         return any(0 < self.r(B, k) < self.tau(B) for k in self.A[B])
 
     # --- the loop over bins, after each user or batch ---------------------------------------------
 
-    def step(self, choose_axis):  # type: ignore[no-untyped-def]
+    def step(self, choose_axis):
         """choose_axis(B, M_sj) draws k* from the longest edges: Algorithm 1, line 1."""
         for B in list(self.B_t):
             losers = [k for k in self.A[B] if self.beaten(B, k)]
@@ -124,7 +124,7 @@ class Literal:
                     self.B_t.append(child)
                 self.B_t.remove(B)
 
-    def contested(self):  # type: ignore[no-untyped-def]
+    def contested(self):
         """The bins where something is left to decide, with their live arms."""
         return {B: self.A[B] for B in self.B_t if len(self.A[B]) > 1}
 
@@ -132,11 +132,11 @@ class Literal:
 class LiteralAlgorithm2(Literal):
     """Algorithm 2 by itself: no weights, one population."""
 
-    def f(self, B, k):  # type: ignore[no-untyped-def]
+    def f(self, B, k):
         """Eq. privateestimatorP."""
         return over(self.sum_V(0, B, k), self.sum_U(0, B, k))
 
-    def r(self, B, k):  # type: ignore[no-untyped-def]
+    def r(self, B, k):
         """Eq. rkjofP, for t ≥ log² n; before that no bin is judged."""
         if not self.enough(0, B):
             return 0.0
@@ -147,12 +147,12 @@ class LiteralAlgorithm2(Literal):
 class LiteralAuthors(Literal):
     """The same with the constants of the authors' code (see estimate/ldpmab/constants.py)."""
 
-    def __init__(self, **settings):  # type: ignore[no-untyped-def]
+    def __init__(self, **settings):
         super().__init__(**settings)
         self.n = max(n * min(1, e) ** 2 for n, e in zip(self.n_m, self.epsilon, strict=True))
         self.sums = {}  # the sums of running sums
 
-    def step(self, choose_axis, reported):  # type: ignore[no-untyped-def]
+    def step(self, choose_axis, reported):
         for B in self.B_t:
             for k in self.A[B]:
                 sums = self.sums.setdefault((B, k), [0.0, 0.0, 0.0])
@@ -164,28 +164,28 @@ class LiteralAuthors(Literal):
                     sums[2] += lamda**2 * noise
         super().step(choose_axis)
 
-    def enough(self, m, B):  # type: ignore[no-untyped-def]
+    def enough(self, m, B):
         return self.t(m, B) > 0 and self.t(m, B) >= floor(log2(self.n)) ** 2
 
-    def numerator_f(self, B, k):  # type: ignore[no-untyped-def]
+    def numerator_f(self, B, k):
         return self.sums[B, k][0]
 
-    def denominator(self, B, k):  # type: ignore[no-untyped-def]
+    def denominator(self, B, k):
         return self.sums[B, k][1]
 
-    def numerator_r(self, B, k):  # type: ignore[no-untyped-def]
+    def numerator_r(self, B, k):
         return self.sums[B, k][2]
 
-    def f(self, B, k):  # type: ignore[no-untyped-def]
+    def f(self, B, k):
         return min(max(super().f(B, k), 0.0), 1.0)
 
-    def tau(self, B):  # type: ignore[no-untyped-def]
+    def tau(self, B):
         return 2 ** (-len(B) / self.d)
 
-    def band(self, B, k):  # type: ignore[no-untyped-def]
+    def band(self, B, k):
         return max(self.r(B, k), self.tau(B))
 
-    def depth(self):  # type: ignore[no-untyped-def]
+    def depth(self):
         return int(
             max(
                 min(
@@ -196,10 +196,10 @@ class LiteralAuthors(Literal):
             )
         )
 
-    def refine(self, B):  # type: ignore[no-untyped-def]
+    def refine(self, B):
         return len(B) < self.depth() and all(0 < self.r(B, k) < self.tau(B) for k in self.A[B])
 
 
-def over(a, b):  # type: ignore[no-untyped-def]
+def over(a, b):
     """a/b with 0/0 = 0."""
     return 0.0 if b == 0 else a / b

@@ -124,8 +124,10 @@ class Ledger:
         if not Path(path).is_file():
             raise LedgerError(must("a ledger", "be an existing file", repr(str(path))))
         with _database(Path(path)) as database:
-            (budget,) = database.execute("SELECT epsilon FROM budget").fetchone()
-        return cls(path, budget=budget)
+            row = database.execute("SELECT epsilon FROM budget").fetchone()
+        if row is None:
+            raise LedgerError(must(f"the ledger {path}", "state its budget", "none"))
+        return cls(path, budget=row[0])
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

@@ -68,12 +68,10 @@ class Partition:
 
     def cut(self, path: str, *, axis: int) -> "Partition":
         """Return the partition in which one leaf has become its two halves."""
-        if path in self.cuts or not self._has(path):
+        parents = all(path[:depth] in self.cuts for depth in range(len(path)))
+        if path in self.cuts or not parents or not set(path) <= {"0", "1"}:
             raise ValueError(must("the bin to cut", "be a leaf", repr(path)))
         return Partition(self.dimension, {**self.cuts, path: axis})
-
-    def _has(self, path: str) -> bool:
-        return all(path[:depth] in self.cuts for depth in range(len(path)))
 
     def to_json(self) -> dict[str, int]:
         """Write the cuts in a fixed order."""

@@ -1,0 +1,124 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import sottovoce as sv
+from sottovoce.estimate.history import Cut
+from support.examples import experiment, grown
+from support.histories import report_of
+
+
+def flat_report(learner: sv.Learner, release: sv.Release, value: float = 0.0) -> sv.Report:
+    return report_of(release, 0, dict.fromkeys(release.cells, (value, value)))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason", "message"),
+    [
+        ({"experiment": "f" * 16}, "UNKNOWN_EXPERIMENT", "a report's experiment must be"),
+        ({"release": 0}, "UNKNOWN_RELEASE", "a report's release must lie between 1 and"),
+        ({"release": 10**6}, "UNKNOWN_RELEASE", "got 1000000"),
+        ({"population": 2}, "UNKNOWN_POPULATION", "a report's population must be below 2; got 2"),
+        ({"population": -1}, "UNKNOWN_POPULATION", "got -1"),
+        ({"payload": (0.0,) * 3}, "WRONG_LENGTH", "must have .* numbers; got 3"),
+        ({"payload": ()}, "WRONG_LENGTH", "must have .* numbers; got 0"),
+        ({"payload": "nan"}, "NOT_FINITE", "a report's numbers must be finite"),
+        ({"payload": "inf"}, "NOT_FINITE", "a report's numbers must be finite"),
+        ({"payload": "1e9"}, "IMPLAUSIBLE", "a report's numbers must lie within"),
+    ],
+)
+def test_a_bad_report_is_refused_with_its_reason_and_changes_nothing(
+    change: dict[str, Any], reason: str, message: str
+) -> None:
+    learner = grown()
+    good = flat_report(learner, learner.release())
+    if isinstance(change.get("payload"), str):
+        change = {"payload": (float(change["payload"]), *good.payload[1:])}
+    before = learner.to_json()
+    with pytest.raises(sv.ReportRejected, match=message) as caught:
+        learner.receive(replace(good, **change))
+    assert caught.value.reason is sv.Rejection[reason]
+    assert learner.to_json() == before
+    learner.receive(good)
+    assert learner.to_json() != before
+
+
+def test_a_late_report_counts_for_the_cells_that_still_stand() -> None:
+    learner = grown()
+    first = sv.Learner(learner.experiment).release()
+    late, now = flat_report(learner, first, value=1.0), learner.status()
+    assert now.bins > 1
+    before = learner.estimates()
+    learner.receive(late)
+    # Nothing of the first release stands: its one bin was cut.
+    assert learner.status().late_reports == now.late_reports + 1
+    assert learner.status().dropped_cells == now.dropped_cells + len(first.cells)
+    assert learner.estimates() == before
+
+
+def test_a_late_report_counts_one_user_in_each_bin_that_stands() -> None:
+    # Two learners with the same reports, one of which gets the last of them late.
+    learner = grown()
+    releases = [learner.release()]
+    while not (learner.history[-1:] and releases[-1] != releases[0]):
+        learner.receive(flat_report(learner, learner.release()))
+        releases.append(learner.release())
+    standing = set(releases[0].cells) & set(releases[-1].cells)
+    assert standing
+    before = learner.status()
+    learner.receive(flat_report(learner, releases[0]))
+    dropped = len(releases[0].cells) - len(standing)
+    assert learner.status().dropped_cells == before.dropped_cells + dropped
+
+
+def test_a_bin_with_too_few_users_is_left_alone() -> None:
+    # Read to the letter, r = 0/0 = 0 < τ would cut the root at the first report.
+    learner = sv.Learner(experiment(release_every=1, method=sv.Ldpmab("paper", c=1e-9)))
+    for _ in range(40):  # log²(1000) = 47.7 users are needed
+        learner.receive(flat_report(learner, learner.release(), value=0.5))
+    assert learner.release().version == 1
+    for _ in range(8):
+        learner.receive(flat_report(learner, learner.release(), value=0.5))
+    assert [type(dated.event) for dated in learner.history] == [Cut]
+
+
+def test_sums_of_exactly_zero_decide_nothing() -> None:
+    learner = sv.Learner(experiment(release_every=1, method=sv.Ldpmab("paper", c=1e-9)))
+    for _ in range(100):
+        learner.receive(flat_report(learner, learner.release(), value=0.0))
+    assert learner.release().version == 1
+    assert all(cell.estimate == cell.radius == 0 for cell in learner.estimates())
+
+
+def test_the_learner_looks_once_in_release_every_reports() -> None:
+    learner = sv.Learner(experiment(release_every=60, method=sv.Ldpmab("paper", c=1e-9)))
+    for count in range(1, 121):
+        learner.receive(flat_report(learner, learner.release(), value=0.5))
+        assert len(learner.history) == (1 if count >= 60 else 0)
+        if count == 60:
+            assert learner.history[0].reports == 60
+            break
+
+
+def test_a_settled_experiment_takes_empty_reports() -> None:
+    learner = sv.Learner(experiment(release_every=1, method=sv.Ldpmab("paper", c=1e-9)))
+    values = {("", 0): (0.9, 1.0), ("", 1): (0.5, 1.0), ("", 2): (0.1, 1.0)}
+    for _ in range(60):
+        release = learner.release()
+        if not release.cells:
+            break
+        learner.receive(report_of(release, 0, {cell: values[cell] for cell in release.cells}))
+    assert learner.status().settled_bins == 1
+    assert [policy.arms for policy in learner.release().bins] == [(0,)]
+    learner.receive(report_of(learner.release(), 0, {}))
+    assert learner.status().contested_cells == 0
+
+
+def test_status_tells_how_far_the_learner_has_come() -> None:
+    learner = grown()
+    status = learner.status()
+    assert sum(status.reports.values()) == 400
+    assert set(status.reports) == {"target", "clinic-b"}
+    assert status.bins == len(learner.release().bins)
+    assert status.contested_cells == len(learner.release().cells)
