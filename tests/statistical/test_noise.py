@@ -1,7 +1,7 @@
 """The noise in every cell, from every person; and proof that these tests can fail.
 
-False alarms: each check is wrong with probability at most 1e-6 (support/noise.py), and 14 honest
-checks are made here, so the file fails by chance in at most 14 of a million runs. Each mutation is
+False alarms: each check is wrong with probability at most 1e-6 (support/noise.py), and 15 honest
+checks are made here, so the file fails by chance in at most 15 of a million runs. Each mutation is
 missed far less often than that: it changes the distribution of 2000 reports beyond recognition.
 """
 

@@ -11,6 +11,7 @@ from sottovoce.estimate.learner import Learner, Status
 from sottovoce.lab.environments import Slope
 from sottovoce.lab.people import meet
 from sottovoce.lab.pictures import draw_learning
+from sottovoce.shared.errors import ExperimentError
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.schema import Numeric
 
@@ -29,7 +30,10 @@ class Summary:
 
 def run(*, people: int, epsilon: float, seed: int, out: Path) -> Summary:
     """Play the demo with a progress bar, and leave a picture in ``out``."""
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ExperimentError(f"{out} must be a folder that can be written; {error}") from error
     environment = Slope()
     experiment = Experiment(
         name="demo",

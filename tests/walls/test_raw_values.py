@@ -1,0 +1,125 @@
+"""No raw value reaches a report, a log line, an exception or a saved state."""
+
+import logging
+import traceback
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sottovoce as sv
+from sottovoce.server.ingest import Ingest
+from sottovoce.shared import wire
+from support.examples import experiment
+
+# Values that turn up nowhere by chance.
+AGE, BMI, REWARD = 61.73205081, 31.41592654, 0.57721566
+SECRETS = [
+    "61.73",
+    "31.41",
+    "0.5772",
+    repr((AGE - 18) / 72)[:8],  # the encoded context
+    repr((BMI - 15) / 30)[:8],
+    "Lindqvist",
+    "passport",
+]
+
+
+def clean(text: str) -> bool:
+    return not any(secret in text for secret in SECRETS)
+
+
+def test_the_check_itself_can_fail() -> None:
+    assert not clean(f"age {AGE}")
+    assert not clean(str(AGE - 18) + str((AGE - 18) / 72))
+
+
+@pytest.fixture
+def people(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> list[sv.Report]:
+    """Three hundred people with the same raw values, through device, wire, server and learner."""
+    caplog.set_level(logging.DEBUG)
+    learner = sv.Learner(experiment(release_every=10, horizon=300))
+    ingest = Ingest(learner)
+    reports = []
+    for _ in range(300):
+        device = sv.Device(learner.release(), ledger=sv.Ledger(tmp_path / "ledger", budget=1000))
+        device.choose({"age": AGE, "bmi": BMI})
+        assert clean(repr(device) + str(vars(device)["_release"]))
+        report = device.report(reward=REWARD)
+        assert vars(device)["_pending"] is None
+        assert ingest.take(wire.report_to_bytes(report)) is None
+        reports.append(report)
+    ingest.take(f"age={AGE} reward={REWARD} Lindqvist".encode())
+    assert clean(learner.to_json())
+    assert clean(wire.release_to_json(learner.release()))
+    assert clean(repr(ingest.rejected))
+    assert "refused a report: malformed" in caplog.text
+    assert clean(caplog.text)
+    assert clean((tmp_path / "ledger").read_bytes().decode("latin-1"))
+    assert clean(sv.Ledger.read(tmp_path / "ledger").receipt())
+    return reports
+
+
+def test_no_raw_value_reaches_a_report_a_log_line_or_a_saved_state(people: list[sv.Report]) -> None:
+    for report in people:
+        assert clean(wire.report_to_json(report))
+        assert clean(repr(report))
+
+
+def test_the_arm_is_not_told_by_anything_but_the_noisy_numbers(people: list[sv.Report]) -> None:
+    fields = {(r.experiment, r.population, len(r.nonce), type(r.payload)) for r in people}
+    assert len(fields) == 1
+    assert len({report.nonce for report in people}) == len(people)
+
+
+def bad_uses() -> list[Any]:
+    good = {"age": AGE, "bmi": BMI}
+    device = sv.Device(sv.Learner(experiment()).release())
+    learner = sv.Learner(experiment())
+    choose, logged = device.choose, device.report_logged
+    raw_json = f'{{"age": {AGE}, "reward": {REWARD}, "name": "Lindqvist"}}'
+    named = wire.report_to_json(sv.Report("0" * 16, 1, 0, bytes(16), ())).replace(
+        "{", f'{{"reward": {REWARD}, ', 1
+    )
+    return [
+        lambda: choose({"age": str(AGE), "bmi": BMI}),
+        lambda: choose({"age": AGE * 1j, "bmi": BMI}),
+        lambda: choose({"age": [AGE], "bmi": BMI}),
+        lambda: choose({"age": AGE}),
+        lambda: choose({**good, "Lindqvist": 1}),
+        lambda: choose({**good, "passport": "Lindqvist"}),
+        lambda: choose(f"{AGE} {BMI}"),  # type: ignore[arg-type]
+        lambda: choose([AGE, BMI]),  # type: ignore[arg-type]
+        lambda: logged(good, arm="Lindqvist", reward=REWARD),
+        lambda: logged(good, arm="coach", reward=REWARD + 61),
+        lambda: logged(good, arm="coach", reward=-REWARD),
+        lambda: logged(good, arm="coach", reward=str(REWARD)),  # type: ignore[arg-type]
+        lambda: logged(good, arm="coach", reward=AGE),
+        lambda: wire.report_from_bytes(raw_json.encode()),
+        lambda: wire.report_from_json(raw_json),
+        lambda: wire.report_from_json(raw_json[:-5]),
+        lambda: wire.report_from_json(named),
+        lambda: wire.release_from_json(raw_json),
+        lambda: learner.receive(sv.Report("0" * 16, 1, 0, bytes(16), (AGE, BMI, REWARD))),
+        lambda: learner.receive(
+            sv.Report(experiment().fingerprint, 1, 0, bytes(16), (AGE, BMI, REWARD))
+        ),
+        lambda: learner.receive(
+            sv.Report(experiment().fingerprint, 1, 0, bytes(16), (AGE * 1e6,) * 6)
+        ),
+        lambda: sv.Learner.from_json(raw_json),
+        lambda: sv.Learner.from_json(raw_json[:-5]),
+    ]
+
+
+@pytest.mark.parametrize("number", range(len(bad_uses())))
+def test_no_raw_value_reaches_an_exception(number: int) -> None:
+    with pytest.raises(sv.SottovoceError) as caught:
+        bad_uses()[number]()
+    assert clean(str(caught.value))
+    # The whole chain of causes, as a logger would write it, without this test's own lines.
+    chain, error = "", caught.value.__cause__ or caught.value.__context__
+    while error is not None:
+        chain += "".join(traceback.format_exception_only(error))
+        error = error.__cause__ or error.__context__
+    assert clean(chain)
