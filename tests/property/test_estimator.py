@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 import sottovoce as sv
 from sottovoce.estimate.ldpmab import rules
+from sottovoce.estimate.ldpmab.constants import Constants, constants
+from support.examples import experiment
 
 SUMS = st.floats(-1e4, 1e4).filter(lambda number: abs(number) > 1e-6)
 SOURCES = st.lists(
@@ -14,10 +16,15 @@ SOURCES = st.lists(
 )
 
 
+PAPER = constants(experiment(method=sv.Ldpmab("paper")))
+AUTHORS = constants(experiment(method=sv.Ldpmab("authors")))
+
+
 def weighed(sources: list[tuple[int, float, float, float]]) -> tuple[float, float, float]:
     users, pulls, rewards, epsilons = map(np.array, zip(*sources, strict=True))
     everyone = np.ones(len(users), dtype=bool)
-    return rules.weigh(users, pulls, rewards, epsilons, everyone, 50.0)
+    settings = PAPER._replace(epsilons=epsilons, warm_up=50.0)
+    return rules.weigh(users, pulls, rewards, everyone, settings)
 
 
 @given(SOURCES, st.randoms())
@@ -55,36 +62,41 @@ def test_a_weight_lies_between_0_and_1_and_is_0_before_the_warm_up(
 @given(
     st.lists(st.tuples(st.floats(-10, 10), st.floats(0, 10)), min_size=1, max_size=8),
     st.floats(0.001, 3),
-    st.sampled_from([(2.0, 0.0), (1.0, 1.0)]),
+    st.sampled_from([PAPER, AUTHORS]),
 )
 def test_the_arm_with_the_highest_lower_bound_always_stays(
-    arms: list[tuple[float, float]], tau: float, band: tuple[float, float]
+    arms: list[tuple[float, float]], tau: float, settings: Constants
 ) -> None:
-    estimates, radii = map(list, zip(*arms, strict=True))
+    estimates, radii = map(np.array, zip(*arms, strict=True))
     keep = np.empty(len(arms), dtype=bool)
-    rules.eliminate(estimates, radii, tau, *band, keep)
-    lower = [f - rules.half_width(r, tau, *band) for f, r in arms]
+    rules.eliminate(estimates, radii, tau, settings, keep)
+    lower = [f - rules.half_width(r, tau, settings) for f, r in arms]
     assert keep[int(np.argmax(lower))]
     assert all(keep[k] for k in range(len(arms)) if radii[k] == 0)
 
 
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=8), st.sampled_from([0.0, 1.2]))
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=2, max_size=8).filter(
+        lambda arms: any(live for _, live in arms)
+    ),
+    st.sampled_from([PAPER, AUTHORS]),
+)
 def test_chances_are_positive_add_up_and_follow_the_estimates(
-    estimates: list[float], strength: float
+    arms: list[tuple[float, bool]], settings: Constants
 ) -> None:
-    chances = np.empty(len(estimates))
-    rules.tilt(estimates, 8, strength, chances)
+    estimates, keep = map(np.array, zip(*arms, strict=True))
+    chances = np.empty(len(arms))
+    rules.tilt(estimates, keep, settings._replace(arms=8), chances)
     assert chances.sum() == pytest.approx(1)
-    assert (chances > 0).all()
-    if strength == 0:
-        assert np.allclose(chances, 1 / len(estimates))
+    assert ((chances > 0) == keep).all()
+    if settings is PAPER:
+        assert np.allclose(chances[keep], 1 / keep.sum())
     else:
-        assert chances[int(np.argmax(estimates))] == chances.max()
+        assert chances[keep][int(np.argmax(estimates[keep]))] == chances.max()
 
 
 def test_the_learner_does_not_care_which_population_is_which() -> None:
     """Three populations with the same ε, their names exchanged: the same decisions."""
-    from support.examples import experiment
     from support.histories import World
 
     def populations(sizes: list[int]) -> sv.Experiment:

@@ -116,7 +116,7 @@ class Learner:
 
     def estimates(self) -> list[CellEstimate]:
         """Return f̃ and r of each contested cell, as the next step would see them."""
-        f, r, _ = method.judge(
+        f, r, _ = method.estimate(
             self._progress.sums, self._constants, reported=self._progress.reported
         )
         arms = self.experiment.arms

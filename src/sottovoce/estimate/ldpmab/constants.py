@@ -16,26 +16,25 @@ The two presets side by side (n_m users of population m with ε_m, M auxiliary p
 """
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sottovoce.estimate.ldpmab.rules import Floats
 from sottovoce.shared.experiment import Experiment, Population
 from sottovoce.shared.partition import HALVINGS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Constants:
-    """What the rules need to know of an experiment."""
+class Constants(NamedTuple):
+    """What the rules need to know of an experiment; a plain tuple, so that it compiles."""
 
     arms: int
-    epsilons: Floats
+    dimension: int
+    epsilons: NDArray[np.float64]
     confidence: float
     warm_up: float
     tau_scale: float
-    dimension: int
     band_radius: float
     band_tau: float
     cut_when_all: bool
@@ -43,10 +42,6 @@ class Constants:
     tilt: float
     clip: bool
     running_sums: bool
-
-    def tau(self, depth: int) -> float:
-        """Return τ_s, the surrogate for the approximation error   (eq. choiceoftaus)."""
-        return self.tau_scale * math.pow(2.0, -depth / self.dimension)
 
 
 @lru_cache(maxsize=64)
@@ -79,7 +74,7 @@ def constants(experiment: Experiment) -> Constants:
         arms=len(experiment.arms),
         epsilons=epsilons,
         confidence=(2 / math.log(2) if settings.c is None else settings.c) * log_n,
-        warm_up=math.floor(log_n / math.log(2)) ** 2,
+        warm_up=float(math.floor(math.log2(max(2.0, effective))) ** 2),
         tau_scale=1.0,
         dimension=d,
         band_radius=1.0,

@@ -103,35 +103,29 @@ def absorb(state: State, payload: Sequence[float], *, population: int, standing:
     return replace(state, rewards=rewards, pulls=pulls, users=users)
 
 
-def judge(
+def estimate(
     state: State, constants: Constants, *, reported: Sequence[bool]
-) -> tuple[list[float], list[float], Floats]:
-    """Estimate each contested cell: f̃, r and the new running sums.
+) -> tuple[Floats, Floats, Floats]:
+    """Estimate each contested cell: f̃ (N), r (N) and the new running sums (3, N).
 
-    reported: which populations reported since the last step (for the authors' running sums).
+    reported: which populations reported since the last step; the authors' running sums grow by
+    those, while the paper's estimator always takes all.
     """
-    counted = np.array(reported) if constants.running_sums else np.ones(len(reported), dtype=bool)
-    running = np.zeros_like(state.running)
-    estimates, radii = [], []
-    cell = 0
-    for position, policy in enumerate(state.contested):
-        for _ in policy.arms:
-            sums = rules.weigh(
-                state.users[:, position],
-                state.pulls[:, cell],
-                state.rewards[:, cell],
-                constants.epsilons,
-                counted,
-                constants.warm_up,
-            )
-            if constants.running_sums:
-                running[:, cell] = state.running[:, cell] + sums
-                sums = tuple(running[:, cell])
-            weighted_rewards, weighted_pulls, spread = sums
-            value = rules.estimate(weighted_rewards, weighted_pulls)
-            estimates.append(min(max(value, 0.0), 1.0) if constants.clip else value)
-            radii.append(rules.radius(constants.confidence, spread, weighted_pulls))
-            cell += 1
+    counted = np.array(reported, dtype=np.bool_) | (not constants.running_sums)
+    estimates = np.empty(state.rewards.shape[1])
+    radii = np.empty_like(estimates)
+    running = state.running.copy()
+    for position, cells in enumerate(_slices(state)):
+        rules.estimate_bin(
+            state.users[:, position],
+            state.pulls[:, cells],
+            state.rewards[:, cells],
+            running[:, cells],
+            counted,
+            constants,
+            estimates[cells],
+            radii[cells],
+        )
     return estimates, radii, running
 
 
@@ -139,67 +133,51 @@ def step(
     state: State, constants: Constants, *, seed: int, reported: Sequence[bool]
 ) -> tuple[State, list[Event]]:
     """Bounds → eliminate → refine, for every contested bin (the loops of Algorithms 2 and 3)."""
-    estimates, radii, running = judge(state, constants, reported=reported)
+    estimates, radii, running = estimate(state, constants, reported=reported)
+    keep = np.empty(len(estimates), dtype=np.bool_)
+    chances = np.empty(len(estimates))
     partition = state.partition
+    bins: list[BinPolicy] = []
     events: list[Event] = []
-    next_bins: list[BinPolicy] = []
-    kept: list[int] = []  # cells whose sums go on
-    cell = 0
+    slices = iter(_slices(state))
     for policy in state.bins:
         if policy.settled:
-            # Departs from the paper: a bin with one arm left is neither asked about nor refined.
-            # Nothing is left to decide there, and no other bin's sums depend on it.
-            next_bins.append(policy)
+            bins.append(policy)
             continue
-        cells = range(cell, cell + len(policy.arms))
-        cell = cells.stop
-        tau = constants.tau(len(policy.path))
-        keep = np.empty(len(policy.arms), dtype=np.bool_)
-        f = estimates[cells.start : cells.stop]
-        r = radii[cells.start : cells.stop]
-        rules.eliminate(f, r, tau, constants.band_radius, constants.band_tau, keep)
-        live = [position for position in range(len(keep)) if keep[position]]
-        arms = tuple(policy.arms[position] for position in live)
-        f, r = [f[position] for position in live], [r[position] for position in live]
-        if dropped := tuple(arm for arm in policy.arms if arm not in arms):
-            events.append(Elimination(policy.path, dropped))
-        if len(arms) == 1:
-            next_bins.append(uniform(policy.path, arms))
-            continue
-        axis = None
-        if len(policy.path) < constants.deepest and rules.is_fine_enough(
-            r, tau, constants.cut_when_all
-        ):
-            axis = max_edge_axis(partition.box(policy.path), path=policy.path, seed=seed)
+        cells = next(slices)
+        path = policy.path
+        fine = rules.judge_bin(
+            len(path), estimates[cells], radii[cells], constants, keep[cells], chances[cells]
+        )
+        arms = tuple(arm for arm, stays in zip(policy.arms, keep[cells], strict=True) if stays)
+        if len(arms) < len(policy.arms):
+            events.append(Elimination(path, tuple(sorted({*policy.arms} - {*arms}))))
+        axis = max_edge_axis(partition.box(path), path=path, seed=seed) if fine else None
         if axis is None:
-            chances = np.empty(len(arms))
-            rules.tilt(f, constants.arms, constants.tilt, chances)
-            next_bins.append(BinPolicy(policy.path, arms, tuple(chances.tolist())))
-            kept += [cells.start + position for position in live]
+            bins.append(BinPolicy(path, arms, tuple(chances[cells][keep[cells]].tolist())))
         else:
-            partition = partition.cut(policy.path, axis=axis)
-            next_bins += [uniform(policy.path + side, arms) for side in "01"]
-            events.append(Cut(policy.path, axis))
-    after = _carry(replace(state, running=running), partition, tuple(next_bins), kept)
-    return after, events
+            partition = partition.cut(path, axis=axis)
+            events.append(Cut(path, axis))
+            bins += [uniform(path + side, arms) for side in "01"]
+    return _carry(replace(state, running=running), partition, tuple(bins)), events
 
 
-def _carry(
-    state: State, partition: Partition, bins: tuple[BinPolicy, ...], kept: list[int]
-) -> State:
-    """Move the sums of the kept cells to the next state; new bins begin with nothing."""
-    if len(kept) == state.rewards.shape[1]:
-        return replace(state, partition=partition, bins=bins)
+def _slices(state: State) -> list[slice]:
+    """Where the cells of each contested bin are among all cells."""
+    ends = np.cumsum([len(policy.arms) for policy in state.contested]).tolist()
+    return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def _carry(state: State, partition: Partition, bins: tuple[BinPolicy, ...]) -> State:
+    """Move the sums of the cells that still stand; new bins begin with nothing."""
     after = _empty(partition, bins, populations=len(state.users))
-    before = state.cells
-    place = {cell: position for position, cell in enumerate(after.cells)}
-    bins_before = {policy.path: position for position, policy in enumerate(state.contested)}
-    for position in kept:
-        target = place[before[position]]
-        after.rewards[:, target] = state.rewards[:, position]
-        after.pulls[:, target] = state.pulls[:, position]
-        after.running[:, target] = state.running[:, position]
+    standing = Standing.of(state.cells, after.cells)
+    then, now = standing.cells_then, standing.cells_now
+    after.rewards[:, now] = state.rewards[:, then]
+    after.pulls[:, now] = state.pulls[:, then]
+    after.running[:, now] = state.running[:, then]
+    paths = [policy.path for policy in state.contested]
     for position, policy in enumerate(after.contested):
-        if policy.path in bins_before:
-            after.users[:, position] = state.users[:, bins_before[policy.path]]
+        if policy.path in paths:
+            after.users[:, position] = state.users[:, paths.index(policy.path)]
     return after

@@ -1,24 +1,30 @@
 """The paper's equations, one function each, on plain numbers and arrays.
 
-This module is the only place where the rules are written. The learner calls them as Python; they
-use nothing but arithmetic, ``math`` and indexing, so that a compiler can take them as they stand.
+This module is the only place where the rules are written. The learner calls them as Python; the
+lab compiles them as they stand. So they use nothing but arithmetic, ``math`` and indexing.
 
 Shapes: M + 1 populations, A live arms of one bin.
 users[m]      t_s^{m,j}, the users of population m who reported on the bin
 pulls[m]      ΣŨ of one arm over those users
 rewards[m]    ΣṼ of the same arm
-epsilons[m]   ε_m
+counted[m]    whether the population takes part
 """
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.estimate.ldpmab.constants import Constants
+
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+
+
+def tau(depth: int, constants: Constants) -> float:
+    """τ_s = scale·2^(-s/d), the surrogate for the approximation error   (eq. choiceoftaus)."""
+    return constants.tau_scale * math.pow(2.0, -depth / constants.dimension)
 
 
 def weight(users: int, pulls: float, epsilon: float, warm_up: float) -> float:
@@ -29,14 +35,9 @@ def weight(users: int, pulls: float, epsilon: float, warm_up: float) -> float:
 
 
 def weigh(
-    users: Counts,
-    pulls: Floats,
-    rewards: Floats,
-    epsilons: Floats,
-    counted: Flags,
-    warm_up: float,
+    users: Counts, pulls: Floats, rewards: Floats, counted: Flags, constants: Constants
 ) -> tuple[float, float, float]:
-    """Return ΣλΣṼ, ΣλΣŨ and Σλ²{(t/ε²) ∨ ΣŨ} over the counted populations of one arm.
+    """Return ΣλΣṼ, ΣλΣŨ and Σλ²{(t/ε²) ∨ ΣŨ} over the populations that count, for one arm.
 
     These are the sums of eqs. privateestimatormulti and rkj.
     """
@@ -45,11 +46,11 @@ def weigh(
     spread = 0.0
     for m in range(len(users)):
         if counted[m]:
-            share = weight(users[m], pulls[m], epsilons[m], warm_up)
+            epsilon = constants.epsilons[m]
+            share = weight(users[m], pulls[m], epsilon, constants.warm_up)
             weighted_rewards += share * rewards[m]
             weighted_pulls += share * pulls[m]
-            noise = users[m] / (epsilons[m] * epsilons[m])
-            spread += share * share * max(noise, pulls[m])
+            spread += share * share * max(users[m] / (epsilon * epsilon), pulls[m])
     return weighted_rewards, weighted_pulls, spread
 
 
@@ -60,7 +61,7 @@ def estimate(weighted_rewards: float, weighted_pulls: float) -> float:
     return weighted_rewards / weighted_pulls
 
 
-def radius(confidence: float, spread: float, weighted_pulls: float) -> float:
+def radius(spread: float, weighted_pulls: float, confidence: float) -> float:
     """R = √(C_n·Σλ²{…} / (ΣλΣŨ)²), with 0/0 = 0   (eqs. rkjofP and rkj).
 
     0 stands for "too few users to say", never for certainty.
@@ -70,18 +71,13 @@ def radius(confidence: float, spread: float, weighted_pulls: float) -> float:
     return math.sqrt(confidence * spread) / abs(weighted_pulls)
 
 
-def half_width(radius_: float, tau: float, band_radius: float, band_tau: float) -> float:
+def half_width(arm_radius: float, bin_tau: float, constants: Constants) -> float:
     """Half of an arm's confidence band: 2r in the paper, max(r, τ) in the authors' code."""
-    return max(band_radius * radius_, band_tau * tau)
+    return max(constants.band_radius * arm_radius, constants.band_tau * bin_tau)
 
 
 def eliminate(
-    estimates: Sequence[float],
-    radii: Sequence[float],
-    tau: float,
-    band_radius: float,
-    band_tau: float,
-    keep: Flags,
+    estimates: Floats, radii: Floats, bin_tau: float, constants: Constants, keep: Flags
 ) -> None:
     """Mark in ``keep`` the arms that no other arm beats   (eqs. updateruleP and updaterule).
 
@@ -92,45 +88,103 @@ def eliminate(
         keep[loser] = True
         if radii[loser] <= 0.0:
             continue
-        band = half_width(radii[loser], tau, band_radius, band_tau)
+        upper = estimates[loser] + half_width(radii[loser], bin_tau, constants)
         for winner in range(len(estimates)):
             if winner == loser or radii[winner] <= 0.0:
                 continue
-            lower = estimates[winner] - half_width(radii[winner], tau, band_radius, band_tau)
-            if lower > estimates[loser] + band:
+            if estimates[winner] - half_width(radii[winner], bin_tau, constants) > upper:
                 keep[loser] = False
 
 
-def is_fine_enough(radii: Sequence[float], tau: float, every: bool) -> bool:
-    """Whether 0 < r < τ for some arm (the paper) or for every arm (the authors).
+def is_fine_enough(radii: Floats, keep: Flags, bin_tau: float, every: bool) -> bool:
+    """Whether 0 < r < τ for some live arm (the paper) or for every one (the authors).
 
     Departs from the paper: read to the letter, a bin with too few users has r = 0/0 = 0 < τ and
     would be cut at once. Only r > 0 counts.
     """
-    for radius_ in radii:
-        fine = 0.0 < radius_ < tau
-        if fine and not every:
-            return True
-        if every and not fine:
-            return False
+    for k in range(len(radii)):
+        if keep[k]:
+            fine = 0.0 < radii[k] < bin_tau
+            if fine and not every:
+                return True
+            if every and not fine:
+                return False
     return every
 
 
-def tilt(estimates: Sequence[float], arms: int, strength: float, chances: Floats) -> None:
-    """Fill in the chance of each live arm.
+def tilt(estimates: Floats, keep: Flags, constants: Constants, chances: Floats) -> None:
+    """Fill in the chance of each live arm; the others get 0.
 
-    strength = 0: all the same, the paper's π = Unif(A) (eq. partitionbasedpolicy). Otherwise the
-    authors' code: weights exp(f̃·ln(strength·K/|A|) / (max f̃ - min f̃)), once the estimates
-    differ by 0.01.
+    tilt = 0: all the same, the paper's π = Unif(A) (eq. partitionbasedpolicy). Otherwise the
+    authors' code: weights exp(f̃·ln(tilt·K/|A|) / (max f̃ - min f̃)), once the estimates differ
+    by 0.01.
     """
-    live = len(estimates)
-    spread = max(estimates) - min(estimates)
+    live = 0
+    best = -math.inf
+    worst = math.inf
+    for k in range(len(estimates)):
+        if keep[k]:
+            live += 1
+            best = max(best, estimates[k])
+            worst = min(worst, estimates[k])
     slope = 0.0
-    if strength > 0.0 and spread >= 0.01:
-        slope = math.log(strength * arms / live) / spread
+    if constants.tilt > 0.0 and best - worst >= 0.01:
+        slope = math.log(constants.tilt * constants.arms / live) / (best - worst)
     total = 0.0
-    for k in range(live):
-        chances[k] = math.exp((estimates[k] - max(estimates)) * slope)
+    for k in range(len(estimates)):
+        chances[k] = math.exp((estimates[k] - best) * slope) if keep[k] else 0.0
         total += chances[k]
-    for k in range(live):
+    for k in range(len(estimates)):
         chances[k] /= total
+
+
+def estimate_bin(
+    users: Counts,
+    pulls: Floats,
+    rewards: Floats,
+    running: Floats,
+    counted: Flags,
+    constants: Constants,
+    estimates: Floats,
+    radii: Floats,
+) -> None:
+    """Fill in f̃ and r of each live arm of a bin; pulls and rewards are (M+1, A).
+
+    running (3, A): with the authors' preset, the sums of ``weigh`` are added up again at every
+    step, over the populations that reported since the last one, and the running totals are used.
+    """
+    for k in range(len(estimates)):
+        weighted_rewards, weighted_pulls, spread = weigh(
+            users, pulls[:, k], rewards[:, k], counted, constants
+        )
+        if constants.running_sums:
+            running[0, k] += weighted_rewards
+            running[1, k] += weighted_pulls
+            running[2, k] += spread
+            weighted_rewards, weighted_pulls = running[0, k], running[1, k]
+            spread = running[2, k]
+        estimates[k] = estimate(weighted_rewards, weighted_pulls)
+        if constants.clip:
+            estimates[k] = min(max(estimates[k], 0.0), 1.0)
+        radii[k] = radius(spread, weighted_pulls, constants.confidence)
+
+
+def judge_bin(
+    depth: int, estimates: Floats, radii: Floats, constants: Constants, keep: Flags, chances: Floats
+) -> bool:
+    """Decide for one bin: which arms stay, the chance of each, and whether the bin is cut.
+
+    This is the body of the loop over bins of Algorithms 2 and 3.
+    """
+    bin_tau = tau(depth, constants)
+    eliminate(estimates, radii, bin_tau, constants, keep)
+    tilt(estimates, keep, constants, chances)
+    live = 0
+    for k in range(len(keep)):
+        live += keep[k]
+    # Departs from the paper: a bin with one arm left is not refined. Nothing is left to decide.
+    return (
+        live > 1
+        and depth < constants.deepest
+        and is_fine_enough(radii, keep, bin_tau, constants.cut_when_all)
+    )
