@@ -7,12 +7,14 @@ and a server without the device.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from sottovoce.shared import wire
 from sottovoce.shared.errors import (
     BudgetSpent,
     ContextError,
     DeviceError,
     ExperimentError,
     LedgerError,
+    Refused,
     Rejection,
     ReportRejected,
     RewardError,
@@ -46,6 +48,7 @@ __all__ = [
     "Numeric",
     "Ordinal",
     "Population",
+    "Refused",
     "Rejection",
     "Release",
     "Report",
@@ -54,6 +57,7 @@ __all__ = [
     "SottovoceError",
     "StateError",
     "WireError",
+    "wire",
 ]
 
 _SIDES = {

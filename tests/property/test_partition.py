@@ -1,12 +1,13 @@
 from fractions import Fraction
 from math import prod
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sottovoce.shared.errors import WireError
-from sottovoce.shared.partition import HALVINGS, Box, Partition, longest_edges, max_edge_axis
+from sottovoce.shared.partition import Box, Partition, longest_edges, max_edge_axis
 
 COORDINATE = st.one_of(
     st.floats(0, 1),
@@ -74,7 +75,7 @@ def test_it_holds_down_to_the_deepest_bin(dimension: int, seed: int, data: st.Da
         if axis is None:
             break
         partition = partition.cut(path, axis=axis)
-    assert len(path) == HALVINGS * dimension
+    assert len(path) == 48 * dimension
     assert volume(box) == Fraction(1, 2 ** len(path))
     assert sum(volume(partition.box(leaf)) for leaf in partition.leaves()) == 1
 
@@ -92,7 +93,7 @@ def test_every_cut_is_along_one_of_the_longest_edges(partition: Partition) -> No
 def test_a_replay_is_identical_in_whatever_order_bins_are_cut(
     dimension: int,
     seed: int,
-    random: "st.random.Random",  # type: ignore[name-defined]
+    random: Random,
 ) -> None:
     def full(depth: int) -> Partition:
         partition = Partition(dimension)
@@ -124,7 +125,7 @@ def test_the_draws_of_different_bins_differ() -> None:
 
 @given(partitions())
 def test_cuts_survive_the_wire(partition: Partition) -> None:
-    assert Partition.from_json(partition.dimension, partition.to_json()) == partition
+    assert Partition.from_table(partition.dimension, partition.to_table()) == partition
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_cuts_survive_the_wire(partition: Partition) -> None:
 )
 def test_cuts_that_make_no_tree_are_refused(cuts: object) -> None:
     with pytest.raises(WireError):
-        Partition.from_json(2, cuts)
+        Partition.from_table(2, cuts)
 
 
 def test_only_a_leaf_can_be_cut() -> None:

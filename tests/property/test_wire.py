@@ -71,6 +71,14 @@ def test_truncated_bytes_are_refused(read: Any) -> None:
         read(data + b"\0")
 
 
+def test_a_release_that_is_no_whole_zlib_stream_is_refused() -> None:
+    body = wire.release_to_bytes(RELEASE)[8:]
+    for packed in (body[:-20], body + b"more", b"not zlib"):
+        with pytest.raises(sv.WireError) as caught:
+            wire.release_from_bytes(b"sv\x01\x02" + struct.pack("<I", len(packed)) + packed)
+        assert caught.value.reason is sv.Rejection.MALFORMED
+
+
 def test_a_newer_wire_version_is_refused_and_says_so() -> None:
     newer = b"sv\x02" + wire.report_to_bytes(REPORT)[3:]
     text = wire.report_to_json(REPORT).replace('"sottovoce": 1', '"sottovoce": 2')
@@ -148,12 +156,15 @@ def test_text_that_is_no_report_is_refused(text: Any) -> None:
         ({"bins": []}, "one entry for each bin"),
         ({"bins": None}, "must have version, experiment, cuts and bins"),
         ({"cuts": {"": 9}}, "cuts must map paths to axes"),
-        ({"experiment": {"arms": ["a"]}}, "an experiment must have arms"),
+        (
+            {"experiment": {"arms": ["a"]}},
+            "a release must have an experiment; an experiment must have",
+        ),
     ],
 )
 def test_a_malformed_release_is_refused(change: dict[str, Any], message: str) -> None:
     table = json.loads(wire.release_to_json(RELEASE)) | change
-    with pytest.raises(sv.SottovoceError, match=message):
+    with pytest.raises(sv.WireError, match=message):
         wire.release_from_json(json.dumps(table))
 
 

@@ -6,7 +6,7 @@ sum is taken anew from that log, as the paper writes it.
 """
 
 from functools import lru_cache
-from math import floor, log, log2, sqrt
+from math import exp, floor, log, log2, sqrt
 
 
 class Literal:
@@ -184,6 +184,15 @@ class LiteralAuthors(Literal):
 
     def band(self, B, k):
         return max(self.r(B, k), self.tau(B))
+
+    def pi(self, B):
+        """The chance of each live arm; a bin that was just cut out begins with even chances."""
+        scores = [self.f(B, k) if (B, k) in self.sums else 0.0 for k in self.A[B]]
+        difference = max(scores) - min(scores)
+        if difference < 0.01:
+            return [1 / len(scores)] * len(scores)
+        weights = [exp(score * log(1.2 * self.K / len(scores)) / difference) for score in scores]
+        return [weight / sum(weights) for weight in weights]
 
     def depth(self):
         return int(

@@ -1,3 +1,4 @@
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -5,6 +6,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
+from sottovoce.device import laplace
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy
 from support.examples import CONTEXT, experiment, grown
@@ -115,13 +117,31 @@ def test_a_device_refuses_what_is_out_of_order() -> None:
         sv.Device(release, population="clinic-b")
 
 
+def test_a_crash_after_the_ledger_was_written_loses_budget_and_sends_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def crash(values: list[float]) -> list[float]:
+        raise SystemError("power cut")
+
+    monkeypatch.setattr(laplace, "mechanism", lambda length, *, epsilon: crash)
+    ledger = sv.Ledger(tmp_path / "ledger", budget=1)
+    device = sv.Device(sv.Learner(experiment()).release(), ledger=ledger)
+    device.choose(CONTEXT)
+    with pytest.raises(SystemError):
+        device.report(reward=1)
+    assert ledger.left == 0
+
+
+def test_a_device_refuses_a_release_that_asks_for_too_much() -> None:
+    release = sv.Learner(experiment(epsilon=4)).release()
+    sv.Device(release, most_epsilon=4)
+    with pytest.raises(sv.DeviceError, match="ask for at most epsilon = 2 a report; got 4"):
+        sv.Device(release, most_epsilon=2)
+
+
 def test_without_opendp_the_error_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    import sys
-
-    from sottovoce.device import laplace
-
     laplace.mechanism.cache_clear()
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
     ledger = sv.Ledger(tmp_path / "ledger", budget=1)

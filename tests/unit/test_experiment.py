@@ -22,6 +22,9 @@ from support.examples import experiment
         ({"arms": ["a", ""]}, "arms must be non-empty strings"),
         ({"arms": "ab"}, "arms must be a list of names; got 'ab'"),
         ({"context": []}, "context features must be at least 1"),
+        ({"context": None}, "context must hold Numeric, Ordinal or Categorical features; got None"),
+        ({"auxiliary": None}, "auxiliary must hold Populations; got None"),
+        ({"horizon": 10**17}, "horizon must be at most 2.53; got 1000"),
         ({"context": ["age"]}, "context must hold Numeric, Ordinal or Categorical"),
         ({"context": [sv.Numeric("a", 0, 1)] * 2}, "context features must differ"),
         ({"horizon": 0}, "horizon must be a whole number >= 1; got 0"),
@@ -52,8 +55,10 @@ def test_a_bad_setting_is_refused_with_its_name_rule_and_value(
         (lambda: sv.Numeric("age", 0, float("inf")), "bounds of 'age' must be finite numbers"),
         (lambda: sv.Numeric("age", -1.7e308, 1.7e308), "bounds of 'age' must be finite numbers"),
         (lambda: sv.Numeric("", 0, 1), "the name of a feature must be a non-empty string"),
-        (lambda: sv.Ordinal("mood", ("low",)), "levels of 'mood' must be at least 2 names"),
+        (lambda: sv.Ordinal("mood", ("low",)), "levels of 'mood' must be at least 2"),
         (lambda: sv.Ordinal("mood", ("low", "low")), "levels of 'mood' must differ"),
+        (lambda: sv.Ordinal("mood", 3), "levels of 'mood' must be a list of names; got 3"),  # type: ignore[arg-type]
+        (lambda: sv.Ordinal("mood", ("", "low")), "levels of 'mood' must be non-empty strings"),
         (lambda: sv.Categorical("city", "abc"), "levels of 'city' must be a list of names"),  # type: ignore[arg-type]
         (lambda: sv.Population("b", 0, 10), "epsilon of population 'b' must be finite and > 0"),
         (lambda: sv.Population("b", 1, 0), "users of population 'b' must be a whole number >= 1"),
@@ -160,4 +165,4 @@ def test_the_same_settings_have_the_same_fingerprint() -> None:
     again = experiment(epsilon=1, horizon=np.int64(1000), method="ldpmab")
     assert again == experiment()
     assert again.fingerprint == experiment().fingerprint
-    assert sv.Experiment.from_json(again.to_json()).fingerprint == again.fingerprint
+    assert sv.Experiment.from_table(again.to_table()).fingerprint == again.fingerprint

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from support.examples import experiment, grown
 from support.histories import report_of
 
 
-def flat_report(learner: sv.Learner, release: sv.Release, value: float = 0.0) -> sv.Report:
+def flat_report(release: sv.Release, value: float = 0.0) -> sv.Report:
     return report_of(release, 0, dict.fromkeys(release.cells, (value, value)))
 
 
@@ -32,7 +33,7 @@ def test_a_bad_report_is_refused_with_its_reason_and_changes_nothing(
     change: dict[str, Any], reason: str, message: str
 ) -> None:
     learner = grown()
-    good = flat_report(learner, learner.release())
+    good = flat_report(learner.release())
     if isinstance(change.get("payload"), str):
         change = {"payload": (float(change["payload"]), *good.payload[1:])}
     before = learner.to_json()
@@ -44,61 +45,71 @@ def test_a_bad_report_is_refused_with_its_reason_and_changes_nothing(
     assert learner.to_json() != before
 
 
-def test_a_late_report_counts_for_the_cells_that_still_stand() -> None:
+def saved(learner: sv.Learner, key: str) -> Any:
+    return json.loads(learner.to_json())[key]
+
+
+def test_a_late_report_whose_cells_are_all_gone_is_counted_as_dropped() -> None:
     learner = grown()
     first = sv.Learner(learner.experiment).release()
-    late, now = flat_report(learner, first, value=1.0), learner.status()
-    assert now.bins > 1
-    before = learner.estimates()
-    learner.receive(late)
-    # Nothing of the first release stands: its one bin was cut.
+    now = learner.status()
+    assert now.bins > 1  # so the one bin of the first release is gone
+    before = [saved(learner, key) for key in ("rewards", "pulls", "users")]
+    learner.receive(flat_report(first, value=1.0))
     assert learner.status().late_reports == now.late_reports + 1
     assert learner.status().dropped_cells == now.dropped_cells + len(first.cells)
-    assert learner.estimates() == before
+    assert [saved(learner, key) for key in ("rewards", "pulls", "users")] == before
 
 
-def test_a_late_report_counts_one_user_in_each_bin_that_stands() -> None:
-    # Two learners with the same reports, one of which gets the last of them late.
-    learner = grown()
-    releases = [learner.release()]
-    while not (learner.history[-1:] and releases[-1] != releases[0]):
-        learner.receive(flat_report(learner, learner.release()))
-        releases.append(learner.release())
-    standing = set(releases[0].cells) & set(releases[-1].cells)
-    assert standing
-    before = learner.status()
-    learner.receive(flat_report(learner, releases[0]))
-    dropped = len(releases[0].cells) - len(standing)
+def test_a_late_report_counts_for_the_cells_that_still_stand() -> None:
+    # Grow until a release has lost some of the cells of an older one, and kept some.
+    reports = 100
+    older = grown(reports=reports, horizon=100).release()
+    while True:
+        reports += 10
+        learner = grown(reports=reports, horizon=100)
+        now = learner.release()
+        standing = [cell for cell in now.cells if cell in older.cells]
+        if 0 < len(standing) < len(older.cells):
+            break
+        older = now
+    before, dropped = learner.status(), len(older.cells) - len(standing)
+    rewards, users = saved(learner, "rewards")[0], saved(learner, "users")[0]
+    learner.receive(flat_report(older, value=1.0))
     assert learner.status().dropped_cells == before.dropped_cells + dropped
+    grew = [after - then for after, then in zip(saved(learner, "rewards")[0], rewards, strict=True)]
+    assert grew == pytest.approx([float(cell in standing) for cell in now.cells])
+    # One user in each bin that stands, none in the others.
+    bins = list(dict.fromkeys(path for path, _ in now.cells))
+    grew = [after - then for after, then in zip(saved(learner, "users")[0], users, strict=True)]
+    assert grew == [int(path in {path for path, _ in standing}) for path in bins]
 
 
 def test_a_bin_with_too_few_users_is_left_alone() -> None:
     # Read to the letter, r = 0/0 = 0 < τ would cut the root at the first report.
     learner = sv.Learner(experiment(release_every=1, method=sv.Ldpmab("paper", c=1e-9)))
     for _ in range(40):  # log²(1000) = 47.7 users are needed
-        learner.receive(flat_report(learner, learner.release(), value=0.5))
+        learner.receive(flat_report(learner.release(), value=0.5))
     assert learner.release().version == 1
     for _ in range(8):
-        learner.receive(flat_report(learner, learner.release(), value=0.5))
-    assert [type(dated.event) for dated in learner.history] == [Cut]
+        learner.receive(flat_report(learner.release(), value=0.5))
+    assert [type(dated.event) for dated in learner.history()] == [Cut]
 
 
 def test_sums_of_exactly_zero_decide_nothing() -> None:
     learner = sv.Learner(experiment(release_every=1, method=sv.Ldpmab("paper", c=1e-9)))
     for _ in range(100):
-        learner.receive(flat_report(learner, learner.release(), value=0.0))
+        learner.receive(flat_report(learner.release(), value=0.0))
     assert learner.release().version == 1
-    assert all(cell.estimate == cell.radius == 0 for cell in learner.estimates())
+    assert all(cell.estimate is cell.radius is None for cell in learner.estimates())
 
 
 def test_the_learner_looks_once_in_release_every_reports() -> None:
     learner = sv.Learner(experiment(release_every=60, method=sv.Ldpmab("paper", c=1e-9)))
     for count in range(1, 121):
-        learner.receive(flat_report(learner, learner.release(), value=0.5))
-        assert len(learner.history) == (1 if count >= 60 else 0)
-        if count == 60:
-            assert learner.history[0].reports == 60
-            break
+        learner.receive(flat_report(learner.release(), value=0.5))
+        assert bool(learner.history()) == (count >= 60)
+    assert {dated.reports for dated in learner.history()} == {60, 120}
 
 
 def test_a_settled_experiment_takes_empty_reports() -> None:

@@ -1,10 +1,13 @@
+import re
+
 import sottovoce as sv
+from sottovoce.shared import errors
 
 NAMES = [
     *("BudgetSpent", "Categorical", "ContextError", "Device", "DeviceError", "Experiment"),
     *("ExperimentError", "Ldpmab", "Learner", "Ledger", "LedgerError", "Numeric", "Ordinal"),
-    *("Population", "Rejection", "Release", "Report", "ReportRejected", "RewardError"),
-    *("SottovoceError", "StateError", "WireError"),
+    *("Population", "Refused", "Rejection", "Release", "Report", "ReportRejected", "RewardError"),
+    *("SottovoceError", "StateError", "WireError", "wire"),
 ]
 
 
@@ -15,7 +18,23 @@ def test_the_public_names_are_these_and_all_can_be_had() -> None:
 
 
 def test_every_error_is_a_sottovoce_error_and_a_value_error() -> None:
-    errors = [getattr(sv, name) for name in NAMES if name.endswith(("Error", "Spent", "Rejected"))]
-    assert len(errors) == 10
-    assert all(issubclass(error, sv.SottovoceError) for error in errors)
+    every = [
+        getattr(sv, name)
+        for name in NAMES
+        if name.endswith(("Error", "Spent", "Rejected", "Refused"))
+    ]
+    assert len(every) == 11
+    assert all(issubclass(error, sv.SottovoceError) for error in every)
     assert issubclass(sv.SottovoceError, ValueError)
+
+
+def test_the_tree_drawn_at_the_top_of_the_errors_is_the_tree() -> None:
+    drawn = errors.__doc__ or ""
+    rows = re.findall(r"^([│ ├└─]*)(\w+)(?: {2,}|$)", drawn, flags=re.MULTILINE)
+    tree = [(len(stem) // 4, name) for stem, name in rows if hasattr(errors, name)]
+    assert len(tree) == 11
+    parents: dict[int, str] = {}
+    for depth, name in tree:
+        parents[depth] = name
+        if depth:
+            assert getattr(errors, name).__base__.__name__ == parents[depth - 1]

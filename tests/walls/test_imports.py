@@ -1,5 +1,6 @@
 """A wall is real only if the build breaks when it is crossed."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -56,6 +57,12 @@ def test_a_crossed_wall_breaks_the_build(copy: Path, module: str, line: str) -> 
     done = lint(copy)
     assert done.returncode != 0
     assert "BROKEN" in done.stdout, done.stdout
+
+
+def test_the_estimator_draws_no_random_number() -> None:
+    # An import contract cannot see inside NumPy.
+    for path in (ROOT / "src" / "sottovoce" / "estimate").rglob("*.py"):
+        assert not re.search(r"np\.random|default_rng|shuffle", path.read_text()), path
 
 
 IMPORT_ALL = """

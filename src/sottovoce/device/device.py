@@ -19,15 +19,25 @@ class Device:
     release: the policy to follow; hand over the next one with ``follow``.
     population: whose users these are.
     ledger: where ε is spent. Without one, the device reports once and then refuses.
+    most_epsilon: the most that one report may spend, whatever a release asks for.
     """
 
     def __init__(
-        self, release: Release, *, population: str = TARGET, ledger: Spends | None = None
+        self,
+        release: Release,
+        *,
+        population: str = TARGET,
+        ledger: Spends | None = None,
+        most_epsilon: float | None = None,
     ) -> None:
         self._release = release
         self._population = release.experiment.population_index(population)
         self._ledger = OneReport() if ledger is None else ledger
         self._random = secrets.SystemRandom()
+        epsilon = release.experiment.populations[self._population].epsilon
+        if most_epsilon is not None and epsilon > most_epsilon:
+            rule = f"ask for at most epsilon = {most_epsilon:g} a report"
+            raise DeviceError(must("a release", rule, epsilon))
         self._pending: tuple[Release, str, int] | None = None
 
     def follow(self, release: Release) -> None:

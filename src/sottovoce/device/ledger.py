@@ -65,7 +65,8 @@ class OneReport:
         if self._spent:
             raise BudgetSpent(
                 "a device without a ledger must report at most once; got a second report: "
-                "pass ledger=Ledger(path, budget=…) to allow more"
+                "pass ledger=Ledger(path, budget=…) for one person, or make a new Device for "
+                "each person or logged row"
             )
         self._spent = True
 
@@ -95,7 +96,7 @@ class Ledger:
             left = Fraction(self.budget) - _total(_entries(database))
             if Fraction(cost) > left:
                 raise BudgetSpent(
-                    must("what a report spends", f"be at most {float(left):g} (what is left)", cost)
+                    must("what a report spends", f"be at most {float(left)!r}, what is left", cost)
                 )
             moment = datetime.now(UTC).isoformat(timespec="seconds")
             database.execute(

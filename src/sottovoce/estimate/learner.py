@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from sottovoce.estimate import state as saved
 from sottovoce.estimate.history import Dated
 from sottovoce.estimate.ldpmab import method
 from sottovoce.estimate.ldpmab.constants import constants
+from sottovoce.estimate.progress import Layout, Progress, progress_from_json, progress_to_json
 from sottovoce.shared.errors import Rejection, ReportRejected, must
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.laplace import largest_plausible
@@ -37,15 +37,12 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class CellEstimate:
-    """What is known of one contested cell: f̃ and r, for people to look at.
-
-    radius: 0 stands for "too few users to say".
-    """
+    """What is known of one contested cell: f̃ and r, or None while there are too few users."""
 
     path: str
     arm: str
-    estimate: float
-    radius: float
+    estimate: float | None
+    radius: float | None
 
 
 class Learner:
@@ -57,18 +54,18 @@ class Learner:
     """
 
     def __init__(self, experiment: Experiment) -> None:
-        sums = method.initial(constants(experiment))
+        state = method.initial(constants(experiment))
         populations = len(experiment.populations)
-        progress = saved.Progress(
+        progress = Progress(
             version=1,
-            sums=sums,
-            layouts=(saved.Layout(1, tuple(sums.cells)),),
+            state=state,
+            layouts=(Layout(1, state.cells),),
             reports=(0,) * populations,
             reported=(False,) * populations,
         )
         self._resume(experiment, progress)
 
-    def _resume(self, experiment: Experiment, progress: saved.Progress) -> None:
+    def _resume(self, experiment: Experiment, progress: Progress) -> None:
         self.experiment = experiment
         self._constants = constants(experiment)
         self._progress = progress
@@ -89,8 +86,8 @@ class Learner:
         dropped = len(progress.layouts[layout].cells) - len(standing.cells_now)
         self._progress = replace(
             progress,
-            sums=method.absorb(
-                progress.sums, report.payload, population=population, standing=standing
+            state=method.absorb(
+                progress.state, report.payload, population=population, standing=standing
             ),
             reports=_with(progress.reports, population, progress.reports[population] + 1),
             reported=_with(progress.reported, population, True),
@@ -117,50 +114,50 @@ class Learner:
     def estimates(self) -> list[CellEstimate]:
         """Return f̃ and r of each contested cell, as the next step would see them."""
         f, r, _ = method.estimate(
-            self._progress.sums, self._constants, reported=self._progress.reported
+            self._progress.state, self._constants, reported=self._progress.reported
         )
         arms = self.experiment.arms
+        numbers = zip(self._release.cells, f.tolist(), r.tolist(), strict=True)
         return [
-            CellEstimate(path, arms[arm], estimate, radius)
-            for (path, arm), estimate, radius in zip(self._release.cells, f, r, strict=True)
+            CellEstimate(path, arms[arm], estimate if radius else None, radius or None)
+            for (path, arm), estimate, radius in numbers
         ]
 
-    @property
     def history(self) -> tuple[Dated, ...]:
         """Every elimination and cut so far, with the number of reports by then."""
         return self._progress.history
 
     def to_json(self) -> str:
         """Save the learner; it holds sums of reports and nothing about any person."""
-        return saved.to_json(self.experiment, self._progress)
+        return progress_to_json(self.experiment, self._progress)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Learner":
         """Resume a saved learner; it goes on bit for bit as one that never stopped."""
-        experiment, progress = saved.from_json(text)
+        experiment, progress = progress_from_json(text)
         learner = cls.__new__(cls)
         learner._resume(experiment, progress)
         return learner
 
     def _step(self) -> None:
         progress = self._progress
-        sums, events = method.step(
-            progress.sums,
+        state, events = method.step(
+            progress.state,
             self._constants,
             seed=self.experiment.seed,
             reported=progress.reported,
         )
         total = sum(progress.reports)
-        version = progress.version + (sums.bins != progress.sums.bins)
+        version = progress.version + (state.bins != progress.state.bins)
         layouts = progress.layouts
-        cells = tuple(sums.cells)
+        cells = state.cells
         if cells != layouts[-1].cells:
-            layouts += (saved.Layout(version, cells),)
+            layouts += (Layout(version, cells),)
             self._standing.clear()
         self._progress = replace(
             progress,
             version=version,
-            sums=sums,
+            state=state,
             layouts=layouts,
             reported=(False,) * len(progress.reported),
             history=progress.history + tuple(Dated(total, event) for event in events),
@@ -169,8 +166,8 @@ class Learner:
             self._release = self._publish()
 
     def _publish(self) -> Release:
-        sums = self._progress.sums
-        return Release(self.experiment, self._progress.version, sums.partition, sums.bins)
+        state = self._progress.state
+        return Release(self.experiment, self._progress.version, state.partition, state.bins)
 
     def _standing_of(self, layout: int) -> method.Standing:
         if layout not in self._standing:

@@ -8,6 +8,7 @@ from sottovoce.device.device import Device
 from sottovoce.estimate.learner import Learner
 from sottovoce.lab.environments import Environment, Floats
 from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.schema import Feature, Numeric
 
 
 def meet(
@@ -42,6 +43,13 @@ def meet(
 def _features(experiment: Experiment, context: Floats) -> dict[str, float]:
     """Turn a point of [0, 1]^d back into raw features of a schema of numbers."""
     return {
-        feature.name: feature.low + position * (feature.high - feature.low)  # type: ignore[union-attr]
+        feature.name: raw(feature, position)
         for feature, position in zip(experiment.context, context.tolist(), strict=True)
     }
+
+
+def raw(feature: Feature, position: float) -> float:
+    """Place a position of [0, 1] on a number's own scale; levels stay as they are."""
+    if isinstance(feature, Numeric):
+        return feature.low + position * (feature.high - feature.low)
+    return position

@@ -3,18 +3,14 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")  # files only: no window is ever opened
-
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from sottovoce.lab.environments import Floats
+from sottovoce.lab.people import raw
 from sottovoce.shared.release import Release
-from sottovoce.shared.schema import Feature, Numeric
 
 # Okabe and Ito's palette: told apart by colour-blind readers and in grey print.
 COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999"]
@@ -33,13 +29,14 @@ def draw_learning(
 
     boundary: the true line between two arms, on [0, 1].
     """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
+    figure = Figure(figsize=(11, 5), layout="constrained")
+    left, right = figure.subplots(1, 2)
     draw_partition(left, release)
     horizontal, vertical = release.experiment.context
     line = np.linspace(0, 1, 101)
     left.plot(
-        [_raw(horizontal, position) for position in line],
-        [_raw(vertical, position) for position in boundary(line)],
+        [raw(horizontal, position) for position in line],
+        [raw(vertical, position) for position in boundary(line)],
         color="black",
         linestyle="--",
         label="the truth",
@@ -59,7 +56,6 @@ def draw_learning(
     right.legend(frameon=False)
     right.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=150)
-    plt.close(figure)
 
 
 def draw_partition(axes: Axes, release: Release) -> None:
@@ -69,12 +65,12 @@ def draw_partition(axes: Axes, release: Release) -> None:
     for policy in release.bins:
         (left, right), (low, high) = release.partition.box(policy.path)
         colour = COLOURS[policy.arms[0] % len(COLOURS)] if policy.settled else CONTESTED
-        corner = (_raw(horizontal, left), _raw(vertical, low))
-        width, height = _raw(horizontal, right) - corner[0], _raw(vertical, high) - corner[1]
+        corner = (raw(horizontal, left), raw(vertical, low))
+        width, height = raw(horizontal, right) - corner[0], raw(vertical, high) - corner[1]
         axes.add_patch(Rectangle(corner, width, height, facecolor=colour, edgecolor="white"))
     axes.set(
-        xlim=(_raw(horizontal, 0), _raw(horizontal, 1)),
-        ylim=(_raw(vertical, 0), _raw(vertical, 1)),
+        xlim=(raw(horizontal, 0), raw(horizontal, 1)),
+        ylim=(raw(vertical, 0), raw(vertical, 1)),
         xlabel=horizontal.name,
         ylabel=vertical.name,
         title=f"Release {release.version}: which arm suits whom",
@@ -86,10 +82,3 @@ def _keys(release: Release) -> list[Patch]:
     arms = enumerate(release.experiment.arms)
     keys = [Patch(color=COLOURS[k % len(COLOURS)], label=arm) for k, arm in arms]
     return [*keys, Patch(facecolor=CONTESTED, edgecolor="grey", label="not decided yet")]
-
-
-def _raw(feature: Feature, position: float) -> float:
-    """Place a number on its own scale, and levels on [0, 1]."""
-    if isinstance(feature, Numeric):
-        return feature.low + position * (feature.high - feature.low)
-    return position

@@ -5,7 +5,7 @@ from collections import Counter
 
 from sottovoce.estimate.learner import Learner
 from sottovoce.shared import wire
-from sottovoce.shared.errors import Rejection, ReportRejected
+from sottovoce.shared.errors import Refused, Rejection
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ class Ingest:
         """Count one report in the compact format; return why it was refused, or None."""
         try:
             self.learner.receive(wire.report_from_bytes(data))
-        except ReportRejected as refused:
+        except Refused as refused:
             self.rejected[refused.reason] += 1
             # The reason only: a message that does not parse may hold anything.
             logger.warning("refused a report: %s", refused.reason.value)

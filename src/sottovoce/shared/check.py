@@ -34,21 +34,36 @@ def epsilon(value: Any, *, what: str = "epsilon") -> float:
     return number
 
 
-def whole_number(value: Any, *, what: str, least: int, most: int = 2**53) -> int:
-    """Check a whole number; ``most`` keeps it exact in JSON and JavaScript."""
+def whole_number(value: Any, *, what: str, least: int) -> int:
+    """Check a whole number; up to 2^53 it is exact in JSON and JavaScript."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or not least <= int(value) <= most:
-        upper = "" if most == 2**53 else f" and <= {most}"
-        raise ExperimentError(must(what, f"be a whole number >= {least}{upper}", repr(value)))
+    if not whole or int(value) < least:
+        raise ExperimentError(must(what, f"be a whole number >= {least}", repr(value)))
+    if int(value) > 2**53:
+        raise ExperimentError(must(what, "be at most 2^53", repr(value)))
     return int(value)
+
+
+def name(value: Any, *, what: str) -> str:
+    """Check a name."""
+    if not isinstance(value, str) or not value:
+        raise ExperimentError(must(what, "be a non-empty string", repr(value)))
+    return value
+
+
+def items(values: Any, kinds: Any, *, what: str, rule: str) -> tuple[Any, ...]:
+    """Check a list of things of the right kind."""
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise ExperimentError(must(what, rule, repr(values)))
+    if not all(isinstance(value, kinds) for value in values):
+        raise ExperimentError(must(what, rule, repr(values)))
+    return tuple(values)
 
 
 def distinct_names(values: Any, *, what: str, least: int) -> tuple[str, ...]:
     """Check a list of different, non-empty names."""
-    if isinstance(values, str) or not isinstance(values, Sequence):
-        raise ExperimentError(must(what, "be a list of names", repr(values)))
-    names = tuple(values)
-    if not all(isinstance(name, str) and name for name in names):
+    names = items(values, str, what=what, rule="be a list of names")
+    if not all(names):
         raise ExperimentError(must(what, "be non-empty strings", list(names)))
     if len(names) < least:
         raise ExperimentError(must(what, f"be at least {least}", f"{len(names)}: {list(names)}"))

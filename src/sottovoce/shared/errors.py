@@ -7,8 +7,9 @@ SottovoceError
 ├── DeviceError         the device was used out of order
 ├── LedgerError         the privacy ledger cannot be trusted, so nothing is spent
 │   └── BudgetSpent     the lifetime budget would be exceeded
-├── ReportRejected      a report that cannot be counted, with a ``Rejection``
-├── WireError           bytes or JSON that are not a message of this package
+├── Refused             a message that was not taken, with its ``Rejection``
+│   ├── ReportRejected  a report that cannot be counted
+│   └── WireError       bytes or JSON that are not a message of this package
 └── StateError          a saved learner that cannot be resumed
 
 House rule: a message says what, the rule, and what came. It never holds a raw context or
@@ -66,15 +67,19 @@ class Rejection(Enum):
     NEWER_WIRE = "newer wire version"
 
 
-class ReportRejected(SottovoceError):
-    """A report that cannot be counted."""
+class Refused(SottovoceError):
+    """A message that was not taken."""
 
     def __init__(self, reason: Rejection, message: str) -> None:
         super().__init__(message)
         self.reason = reason
 
 
-class WireError(ReportRejected):
+class ReportRejected(Refused):
+    """A report that cannot be counted."""
+
+
+class WireError(Refused):
     """Bytes or JSON that are not a message of this package."""
 
 

@@ -12,14 +12,14 @@ from typing import Any
 
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, must
-from sottovoce.shared.method import Ldpmab, Method, method_from, method_to_json
+from sottovoce.shared.method import Ldpmab, Method, method_from, method_to_table
 from sottovoce.shared.schema import (
     Categorical,
     Feature,
     Numeric,
     Ordinal,
-    feature_from_json,
-    feature_to_json,
+    feature_from_table,
+    feature_to_table,
 )
 
 TARGET = "target"
@@ -38,9 +38,7 @@ class Population:
     users: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            rule = "be a non-empty string"
-            raise ExperimentError(must("the name of a population", rule, repr(self.name)))
+        check.name(self.name, what="the name of a population")
         what = f"of population {self.name!r}"
         object.__setattr__(self, "epsilon", check.epsilon(self.epsilon, what=f"epsilon {what}"))
         users = check.whole_number(self.users, what=f"users {what}", least=1)
@@ -76,15 +74,15 @@ class Experiment:
             object.__setattr__(self, name, value)
 
         put("arms", check.distinct_names(self.arms, what="arms", least=2))
-        put("context", tuple(self.context))
-        if not all(isinstance(each, Numeric | Ordinal | Categorical) for each in self.context):
-            rule = "hold Numeric, Ordinal or Categorical features"
-            raise ExperimentError(must("context", rule, repr(self.context)))
+        kinds = Numeric | Ordinal | Categorical
+        rule = "hold Numeric, Ordinal or Categorical features"
+        put("context", check.items(self.context, kinds, what="context", rule=rule))
         names = [feature.name for feature in self.context]
         check.distinct_names(names, what="context features", least=1)
-        put("auxiliary", tuple(self.auxiliary))
-        if not all(isinstance(each, Population) for each in self.auxiliary):
-            raise ExperimentError(must("auxiliary", "hold Populations", repr(self.auxiliary)))
+        auxiliary = check.items(
+            self.auxiliary, Population, what="auxiliary", rule="hold Populations"
+        )
+        put("auxiliary", auxiliary)
         put("epsilon", check.epsilon(self.epsilon))
         put("horizon", check.whole_number(self.horizon, what="horizon", least=1))
         names = [population.name for population in self.populations]
@@ -93,8 +91,7 @@ class Experiment:
         every = check.whole_number(self.release_every, what="release_every", least=1)
         put("release_every", every)
         put("seed", check.whole_number(self.seed, what="seed", least=0))
-        if not isinstance(self.name, str) or not self.name:
-            raise ExperimentError(must("name", "be a non-empty string", repr(self.name)))
+        check.name(self.name, what="name")
 
     @property
     def dimension(self) -> int:
@@ -117,7 +114,7 @@ class Experiment:
 
         Reports carry them, so that none is ever counted under other settings.
         """
-        return hashlib.sha256(canonical_json(self.to_json())).hexdigest()[:16]
+        return hashlib.sha256(canonical_json(self.to_table())).hexdigest()[:16]
 
     def population_index(self, name: str) -> int:
         """Return the paper's m of a population."""
@@ -126,26 +123,26 @@ class Experiment:
             raise ExperimentError(must("population", f"be one of {names}", repr(name)))
         return names.index(name)
 
-    def to_json(self) -> dict[str, Any]:
-        """Write the experiment as ``from_json`` reads it; a TOML file has the same keys."""
+    def to_table(self) -> dict[str, Any]:
+        """Write the experiment as ``from_table`` reads it: the keys are those of a TOML file."""
         return {
             "name": self.name,
             "arms": list(self.arms),
-            "context": [feature_to_json(feature) for feature in self.context],
+            "context": [feature_to_table(feature) for feature in self.context],
             "epsilon": self.epsilon,
             "horizon": self.horizon,
             "auxiliary": [
                 {"name": each.name, "epsilon": each.epsilon, "users": each.users}
                 for each in self.auxiliary
             ],
-            "method": method_to_json(self.settings),
+            "method": method_to_table(self.settings),
             "release_every": self.release_every,
             "seed": self.seed,
         }
 
     @classmethod
-    def from_json(cls, table: Any) -> "Experiment":
-        """Read what ``to_json`` wrote, or a TOML file's table."""
+    def from_table(cls, table: Any) -> "Experiment":
+        """Read what ``to_table`` wrote, or a TOML file's table."""
         known = {"name", "arms", "context", "epsilon", "horizon", "auxiliary", "method"}
         known |= {"release_every", "seed"}
         entries = dict(check.known_keys(table, what="an experiment", known=known))
@@ -154,7 +151,7 @@ class Experiment:
         for name in ("context", "auxiliary"):
             if not isinstance(entries.get(name, []), list):
                 raise ExperimentError(must(name, "be a list of tables", repr(entries[name])))
-        entries["context"] = [feature_from_json(entry) for entry in entries["context"]]
+        entries["context"] = [feature_from_table(entry) for entry in entries["context"]]
         entries["auxiliary"] = [_population(entry) for entry in entries.get("auxiliary", [])]
         return cls(**entries)
 
@@ -165,7 +162,7 @@ class Experiment:
             table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise ExperimentError(f"{path} must be a readable TOML file; {error}") from error
-        return cls.from_json(table)
+        return cls.from_table(table)
 
 
 def _population(entry: Any) -> Population:

@@ -5,7 +5,7 @@ privacy mechanism, and with it the noise, is the same. ``docs/explanation/preset
 preset is useful at which number of users.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from sottovoce.shared.check import finite_float, known_keys
@@ -41,7 +41,7 @@ Method = Ldpmab
 
 
 def method_from(value: Any) -> Method:
-    """Accept a method, its name, or its table from JSON or TOML."""
+    """Accept a method, its name, or its table."""
     if isinstance(value, Ldpmab):
         return value
     if isinstance(value, str):
@@ -49,10 +49,10 @@ def method_from(value: Any) -> Method:
     table = known_keys(value, what="method", known={"name", "preset", "c"})
     if table.get("name") != "ldpmab":
         raise ExperimentError(must("the method's name", "be 'ldpmab'", repr(table.get("name"))))
-    return replace(Ldpmab(), **{key: table[key] for key in table if key != "name"})
+    return Ldpmab(**{key: table[key] for key in table if key != "name"})
 
 
-def method_to_json(method: Method) -> dict[str, Any]:
+def method_to_table(method: Method) -> dict[str, Any]:
     """Write a method as ``method_from`` reads it."""
     settings = {key: value for key, value in asdict(method).items() if value is not None}
     return {"name": "ldpmab", **settings}

@@ -73,15 +73,14 @@ class Partition:
             raise ValueError(must("the bin to cut", "be a leaf", repr(path)))
         return Partition(self.dimension, {**self.cuts, path: axis})
 
-    def to_json(self) -> dict[str, int]:
+    def to_table(self) -> dict[str, int]:
         """Write the cuts in a fixed order."""
         return dict(sorted(self.cuts.items()))
 
     @classmethod
-    def from_json(cls, dimension: int, table: Any) -> "Partition":
+    def from_table(cls, dimension: int, table: Any) -> "Partition":
         """Read and check cuts that came over the wire."""
         rule = f"map paths to axes below {dimension}, each parent before its children"
-        partition = cls(dimension)
         if not isinstance(table, dict):
             raise WireError(Rejection.MALFORMED, must("cuts", rule, type(table).__name__))
         cuts: dict[str, int] = {}

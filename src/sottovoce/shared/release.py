@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sottovoce.shared.errors import Rejection, WireError, must
+from sottovoce.shared.errors import ExperimentError, Rejection, WireError, must
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.partition import Partition
 
@@ -37,6 +37,11 @@ def uniform(path: str, arms: Sequence[int]) -> BinPolicy:
     return BinPolicy(path, tuple(arms), (1 / len(arms),) * len(arms))
 
 
+def contested_cells(bins: Sequence[BinPolicy]) -> tuple[Cell, ...]:
+    """Return the cells of the bins where more than one arm is live, in order."""
+    return tuple((each.path, arm) for each in bins if not each.settled for arm in each.arms)
+
+
 @dataclass(frozen=True)
 class Release:
     """What to do in each bin, and which cells to report on."""
@@ -54,21 +59,19 @@ class Release:
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
         """The contested cells, in the order in which a report lists them."""
-        return tuple(
-            (policy.path, arm) for policy in self.bins if not policy.settled for arm in policy.arms
-        )
+        return contested_cells(self.bins)
 
     @cached_property
     def positions(self) -> dict[Cell, int]:
         """Where each contested cell stands in a report."""
         return {cell: position for position, cell in enumerate(self.cells)}
 
-    def to_json(self) -> dict[str, Any]:
+    def to_table(self) -> dict[str, Any]:
         """Write the release for the wire."""
         return {
             "version": self.version,
-            "experiment": self.experiment.to_json(),
-            "cuts": self.partition.to_json(),
+            "experiment": self.experiment.to_table(),
+            "cuts": self.partition.to_table(),
             "bins": [
                 {
                     "bin": policy.path,
@@ -80,12 +83,12 @@ class Release:
         }
 
     @classmethod
-    def from_json(cls, table: Any) -> "Release":
+    def from_table(cls, table: Any) -> "Release":
         """Read and check a release that came over the wire."""
         try:
             version, bins = table["version"], table["bins"]
-            experiment = Experiment.from_json(table["experiment"])
-            partition = Partition.from_json(experiment.dimension, table["cuts"])
+            experiment = _experiment(table["experiment"])
+            partition = Partition.from_table(experiment.dimension, table["cuts"])
             policies = tuple(
                 BinPolicy(entry["bin"], tuple(entry["arms"]), tuple(entry["propensities"]))
                 for entry in bins
@@ -103,6 +106,15 @@ class Release:
         for policy in policies:
             _check_policy(policy, arms=len(experiment.arms))
         return cls(experiment, version, partition, policies)
+
+
+def _experiment(table: Any) -> Experiment:
+    try:
+        return Experiment.from_table(table)
+    except ExperimentError as error:
+        raise WireError(
+            Rejection.MALFORMED, f"a release must have an experiment; {error}"
+        ) from error
 
 
 def _check_policy(policy: BinPolicy, *, arms: int) -> None:

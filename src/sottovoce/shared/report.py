@@ -10,7 +10,7 @@ class Report:
     experiment: the fingerprint of the experiment it belongs to.
     release: the version of the release it was made for.
     population: the index m of the population, 0 for the target.
-    nonce: 16 random bytes, so that a report sent twice is counted once.
+    nonce: 16 random bytes, by which a server can tell a report that is sent twice.
     payload: Ṽ of each contested cell of that release, in order, then Ũ of each.
     """
 

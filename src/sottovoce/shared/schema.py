@@ -7,7 +7,7 @@ one axis, so that d stays small: regret grows quickly with d.
 from dataclasses import dataclass
 from typing import Any
 
-from sottovoce.shared.check import finite_float
+from sottovoce.shared import check
 from sottovoce.shared.errors import ContextError, ExperimentError, kind_of, must
 
 
@@ -20,9 +20,9 @@ class Numeric:
     high: float
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
-        low, high = finite_float(self.low), finite_float(self.high)
-        if low is None or high is None or not low < high or finite_float(high - low) is None:
+        check.name(self.name, what="the name of a feature")
+        low, high = check.finite_float(self.low), check.finite_float(self.high)
+        if low is None or high is None or not low < high or check.finite_float(high - low) is None:
             raise ExperimentError(
                 must(
                     f"the bounds of {self.name!r}",
@@ -35,7 +35,7 @@ class Numeric:
 
     def position(self, value: Any) -> float:
         """Map a raw number to [0, 1]."""
-        number = finite_float(value)
+        number = check.finite_float(value)
         if number is None:
             raise ContextError(must(f"feature {self.name!r}", "be a finite number", kind_of(value)))
         clamped = min(max(number, self.low), self.high)
@@ -48,20 +48,9 @@ class _Levels:
     levels: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
-        if isinstance(self.levels, str):
-            raise ExperimentError(
-                must(f"the levels of {self.name!r}", "be a list of names", "one string")
-            )
-        object.__setattr__(self, "levels", tuple(self.levels))
-        if len(self.levels) < 2 or not all(isinstance(level, str) for level in self.levels):
-            raise ExperimentError(
-                must(f"the levels of {self.name!r}", "be at least 2 names", list(self.levels))
-            )
-        if len(set(self.levels)) != len(self.levels):
-            raise ExperimentError(
-                must(f"the levels of {self.name!r}", "differ from each other", list(self.levels))
-            )
+        check.name(self.name, what="the name of a feature")
+        levels = check.distinct_names(self.levels, what=f"the levels of {self.name!r}", least=2)
+        object.__setattr__(self, "levels", levels)
 
     def position(self, value: Any) -> float:
         """Map a level to the middle of its share of [0, 1]; an unknown one is refused."""
@@ -90,7 +79,7 @@ class Categorical(_Levels):
 Feature = Numeric | Ordinal | Categorical
 
 
-def feature_to_json(feature: Feature) -> dict[str, Any]:
+def feature_to_table(feature: Feature) -> dict[str, Any]:
     """Write a feature the way it stands in a TOML file."""
     match feature:
         case Numeric():
@@ -101,7 +90,7 @@ def feature_to_json(feature: Feature) -> dict[str, Any]:
             return {"name": feature.name, "categorical": list(feature.levels)}
 
 
-def feature_from_json(entry: Any) -> Feature:
+def feature_from_table(entry: Any) -> Feature:
     """Read a feature such as ``{"name": "age", "numeric": [18, 90]}``."""
     rule = "have a name and one of numeric = [low, high], ordinal = [...], categorical = [...]"
     if not isinstance(entry, dict) or "name" not in entry or len(entry) != 2:
@@ -119,8 +108,3 @@ def feature_from_json(entry: Any) -> Feature:
             return Categorical(entry["name"], tuple(values))
         case _:
             raise ExperimentError(must(f"context feature {entry['name']!r}", rule, repr(entry)))
-
-
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not name:
-        raise ExperimentError(must("the name of a feature", "be a non-empty string", repr(name)))

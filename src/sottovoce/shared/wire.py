@@ -17,7 +17,7 @@ import struct
 import zlib
 from typing import Any
 
-from sottovoce.shared.errors import Rejection, WireError, must
+from sottovoce.shared.errors import Rejection, WireError, kind_of, must
 from sottovoce.shared.experiment import canonical_json
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
@@ -91,21 +91,23 @@ def report_from_json(text: str | bytes) -> Report:
         _hexadecimal(table, "nonce", length=16),
         _numbers(table, "payload"),
     )
-    if strange := sorted(table.keys() - {"sottovoce", "kind", *Report.__slots__}):
-        # Their names only: what an honest mistake put under them may be raw.
-        raise WireError(Rejection.MALFORMED, f"a report must have no other keys; got {strange}")
+    if strange := len(table.keys() - {"sottovoce", "kind", *Report.__slots__}):
+        # Neither their names nor their values are shown: what a mistake put there may be raw.
+        raise WireError(
+            Rejection.MALFORMED, f"a report must have no other keys; got {strange} more"
+        )
     return report
 
 
 def release_to_json(release: Release) -> str:
     """Write a release; the text is canonical, so that it can be signed and cached."""
-    table = {"sottovoce": WIRE_VERSION, "kind": "release", **release.to_json()}
+    table = {"sottovoce": WIRE_VERSION, "kind": "release", **release.to_table()}
     return canonical_json(table).decode()
 
 
 def release_from_json(text: str | bytes) -> Release:
     """Read a release from JSON."""
-    return Release.from_json(_table(text, kind="release"))
+    return Release.from_table(_table(text, kind="release"))
 
 
 def release_to_bytes(release: Release) -> bytes:
@@ -127,10 +129,9 @@ def release_from_bytes(data: bytes) -> Release:
         text = unpacker.decompress(packed, _LARGEST_RELEASE)
     except zlib.error as error:
         raise WireError(Rejection.MALFORMED, "a release must be zlib data") from error
-    if not unpacker.eof:
-        raise WireError(
-            Rejection.TRUNCATED, f"a release must unpack to <= {_LARGEST_RELEASE} bytes"
-        )
+    if not unpacker.eof or unpacker.unused_data:
+        rule = f"be one whole zlib stream of at most {_LARGEST_RELEASE} bytes"
+        raise WireError(Rejection.MALFORMED, must("the body of a release", rule, "something else"))
     return release_from_json(text)
 
 
@@ -198,7 +199,8 @@ def _hexadecimal(table: dict[str, Any], key: str, *, length: int) -> bytes:
         except ValueError:
             pass
     raise WireError(
-        Rejection.MALFORMED, f"a report's {key} must be {2 * length} hexadecimal digits"
+        Rejection.MALFORMED,
+        must(f"a report's {key}", f"be {2 * length} hexadecimal digits", kind_of(value)),
     )
 
 
@@ -206,7 +208,8 @@ def _count(table: dict[str, Any], key: str, *, most: int) -> int:
     value = table.get(key)
     if type(value) is not int or not 0 <= value <= most:
         raise WireError(
-            Rejection.MALFORMED, f"a report's {key} must be a whole number from 0 to {most}"
+            Rejection.MALFORMED,
+            must(f"a report's {key}", f"be a whole number from 0 to {most}", kind_of(value)),
         )
     return value
 
@@ -214,7 +217,9 @@ def _count(table: dict[str, Any], key: str, *, most: int) -> int:
 def _numbers(table: dict[str, Any], key: str) -> tuple[float, ...]:
     values = table.get(key)
     if not isinstance(values, list) or not all(type(each) in (int, float) for each in values):
-        raise WireError(Rejection.MALFORMED, f"a report's {key} must be a list of numbers")
+        raise WireError(
+            Rejection.MALFORMED, must(f"a report's {key}", "be a list of numbers", kind_of(values))
+        )
     try:
         numbers = tuple(float(value) for value in values)
     except OverflowError as error:

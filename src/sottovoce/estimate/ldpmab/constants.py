@@ -96,4 +96,4 @@ def _depth_cap(populations: tuple[Population, ...], *, dimension: int) -> int:
         plain = math.log2(users) * d / (2 + d)
         private = math.log2(users * population.epsilon**2) * d / (2 + 2 * d)
         depths.append(min(plain, private))
-    return min(max(0, int(max(depths))), HALVINGS * d)
+    return max(0, int(max(depths)))

@@ -10,7 +10,7 @@ from sottovoce.estimate.ldpmab import rules
 from sottovoce.estimate.ldpmab.constants import Constants
 from sottovoce.estimate.ldpmab.rules import Counts, Floats
 from sottovoce.shared.partition import Partition, max_edge_axis
-from sottovoce.shared.release import BinPolicy, Cell, uniform
+from sottovoce.shared.release import BinPolicy, Cell, contested_cells, uniform
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class State:
         return [policy for policy in self.bins if not policy.settled]
 
     @property
-    def cells(self) -> list[Cell]:
+    def cells(self) -> tuple[Cell, ...]:
         """The contested cells."""
-        return [(policy.path, arm) for policy in self.contested for arm in policy.arms]
+        return contested_cells(self.bins)
 
 
 def initial(constants: Constants) -> State:
@@ -50,14 +50,14 @@ def initial(constants: Constants) -> State:
 
 
 def _empty(partition: Partition, bins: tuple[BinPolicy, ...], *, populations: int) -> State:
-    contested = [policy for policy in bins if not policy.settled]
-    cells = sum(len(policy.arms) for policy in contested)
+    contested = sum(not policy.settled for policy in bins)
+    cells = len(contested_cells(bins))
     return State(
         partition,
         bins,
         rewards=np.zeros((populations, cells)),
         pulls=np.zeros((populations, cells)),
-        users=np.zeros((populations, len(contested)), dtype=np.int64),
+        users=np.zeros((populations, contested), dtype=np.int64),
         running=np.zeros((3, cells)),
     )
 
@@ -72,25 +72,24 @@ class Standing:
 
     cells_then: Counts
     cells_now: Counts
+    bins_then: Counts
     bins_now: Counts
 
     @classmethod
     def of(cls, then: Sequence[Cell], now: Sequence[Cell]) -> "Standing":
         """Match the cells of a report's release with those of today."""
-        position_then = {cell: position for position, cell in enumerate(then)}
-        pairs = [
-            (position_then[cell], position)
-            for position, cell in enumerate(now)
-            if cell in position_then
-        ]
-        paths_then = {path for path, _ in then}
-        paths_now = dict.fromkeys(path for path, _ in now)
-        bins_now = [position for position, path in enumerate(paths_now) if path in paths_then]
-        return cls(
-            np.array([each for each, _ in pairs], dtype=np.int64),
-            np.array([each for _, each in pairs], dtype=np.int64),
-            np.array(bins_now, dtype=np.int64),
-        )
+        return cls(*_matches(then, now), *_matches(_paths(then), _paths(now)))
+
+
+def _paths(cells: Sequence[Cell]) -> list[str]:
+    return list(dict.fromkeys(path for path, _ in cells))
+
+
+def _matches(then: Sequence[object], now: Sequence[object]) -> Counts:
+    """Return the places then and the places now of what is in both, (2, matches)."""
+    place = {each: position for position, each in enumerate(then)}
+    pairs = [(place[each], position) for position, each in enumerate(now) if each in place]
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2).T
 
 
 def absorb(state: State, payload: Sequence[float], *, population: int, standing: Standing) -> State:
@@ -135,7 +134,7 @@ def step(
     """Bounds → eliminate → refine, for every contested bin (the loops of Algorithms 2 and 3)."""
     estimates, radii, running = estimate(state, constants, reported=reported)
     keep = np.empty(len(estimates), dtype=np.bool_)
-    chances = np.empty(len(estimates))
+    propensities = np.empty(len(estimates))
     partition = state.partition
     bins: list[BinPolicy] = []
     events: list[Event] = []
@@ -147,14 +146,14 @@ def step(
         cells = next(slices)
         path = policy.path
         fine = rules.judge_bin(
-            len(path), estimates[cells], radii[cells], constants, keep[cells], chances[cells]
+            len(path), estimates[cells], radii[cells], constants, keep[cells], propensities[cells]
         )
         arms = tuple(arm for arm, stays in zip(policy.arms, keep[cells], strict=True) if stays)
         if len(arms) < len(policy.arms):
             events.append(Elimination(path, tuple(sorted({*policy.arms} - {*arms}))))
         axis = max_edge_axis(partition.box(path), path=path, seed=seed) if fine else None
         if axis is None:
-            bins.append(BinPolicy(path, arms, tuple(chances[cells][keep[cells]].tolist())))
+            bins.append(BinPolicy(path, arms, tuple(propensities[cells][keep[cells]].tolist())))
         else:
             partition = partition.cut(path, axis=axis)
             events.append(Cut(path, axis))
@@ -176,8 +175,5 @@ def _carry(state: State, partition: Partition, bins: tuple[BinPolicy, ...]) -> S
     after.rewards[:, now] = state.rewards[:, then]
     after.pulls[:, now] = state.pulls[:, then]
     after.running[:, now] = state.running[:, then]
-    paths = [policy.path for policy in state.contested]
-    for position, policy in enumerate(after.contested):
-        if policy.path in paths:
-            after.users[:, position] = state.users[:, paths.index(policy.path)]
+    after.users[:, standing.bins_now] = state.users[:, standing.bins_then]
     return after

@@ -84,35 +84,34 @@ def eliminate(
     Arm k* goes if some k has r_k, r_k* > 0 and f̃_k - band_k > f̃_k* + band_k*. The arm with the
     highest lower bound always stays.
     """
-    for loser in range(len(estimates)):
-        keep[loser] = True
-        if radii[loser] <= 0.0:
-            continue
-        upper = estimates[loser] + half_width(radii[loser], bin_tau, constants)
-        for winner in range(len(estimates)):
-            if winner == loser or radii[winner] <= 0.0:
-                continue
-            if estimates[winner] - half_width(radii[winner], bin_tau, constants) > upper:
-                keep[loser] = False
+    highest = -math.inf
+    for k in range(len(estimates)):
+        if radii[k] > 0.0:
+            highest = max(highest, estimates[k] - half_width(radii[k], bin_tau, constants))
+    for k in range(len(estimates)):
+        upper = estimates[k] + half_width(radii[k], bin_tau, constants)
+        keep[k] = radii[k] <= 0.0 or highest <= upper
 
 
-def is_fine_enough(radii: Floats, keep: Flags, bin_tau: float, every: bool) -> bool:
-    """Whether 0 < r < τ for some live arm (the paper) or for every one (the authors).
+def must_refine(radii: Floats, keep: Flags, bin_tau: float, every: bool) -> bool:
+    """Say whether 0 < r < τ for some live arm (the paper) or for every one (the authors).
+
+    The bin is then known better than it is fine, and its halves should be told apart.
 
     Departs from the paper: read to the letter, a bin with too few users has r = 0/0 = 0 < τ and
     would be cut at once. Only r > 0 counts.
     """
     for k in range(len(radii)):
         if keep[k]:
-            fine = 0.0 < radii[k] < bin_tau
-            if fine and not every:
+            known = 0.0 < radii[k] < bin_tau
+            if known and not every:
                 return True
-            if every and not fine:
+            if every and not known:
                 return False
     return every
 
 
-def tilt(estimates: Floats, keep: Flags, constants: Constants, chances: Floats) -> None:
+def tilt(estimates: Floats, keep: Flags, constants: Constants, propensities: Floats) -> None:
     """Fill in the chance of each live arm; the others get 0.
 
     tilt = 0: all the same, the paper's π = Unif(A) (eq. partitionbasedpolicy). Otherwise the
@@ -132,10 +131,10 @@ def tilt(estimates: Floats, keep: Flags, constants: Constants, chances: Floats) 
         slope = math.log(constants.tilt * constants.arms / live) / (best - worst)
     total = 0.0
     for k in range(len(estimates)):
-        chances[k] = math.exp((estimates[k] - best) * slope) if keep[k] else 0.0
-        total += chances[k]
+        propensities[k] = math.exp((estimates[k] - best) * slope) if keep[k] else 0.0
+        total += propensities[k]
     for k in range(len(estimates)):
-        chances[k] /= total
+        propensities[k] /= total
 
 
 def estimate_bin(
@@ -170,7 +169,12 @@ def estimate_bin(
 
 
 def judge_bin(
-    depth: int, estimates: Floats, radii: Floats, constants: Constants, keep: Flags, chances: Floats
+    depth: int,
+    estimates: Floats,
+    radii: Floats,
+    constants: Constants,
+    keep: Flags,
+    propensities: Floats,
 ) -> bool:
     """Decide for one bin: which arms stay, the chance of each, and whether the bin is cut.
 
@@ -178,7 +182,7 @@ def judge_bin(
     """
     bin_tau = tau(depth, constants)
     eliminate(estimates, radii, bin_tau, constants, keep)
-    tilt(estimates, keep, constants, chances)
+    tilt(estimates, keep, constants, propensities)
     live = 0
     for k in range(len(keep)):
         live += keep[k]
@@ -186,5 +190,5 @@ def judge_bin(
     return (
         live > 1
         and depth < constants.deepest
-        and is_fine_enough(radii, keep, bin_tau, constants.cut_when_all)
+        and must_refine(radii, keep, bin_tau, constants.cut_when_all)
     )

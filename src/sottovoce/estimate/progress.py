@@ -37,7 +37,7 @@ class Progress:
     """
 
     version: int
-    sums: method.State
+    state: method.State
     layouts: tuple[Layout, ...]
     reports: tuple[int, ...]
     reported: tuple[bool, ...]
@@ -50,15 +50,15 @@ class Progress:
         return bisect_right([layout.since for layout in self.layouts], version) - 1
 
 
-def to_json(experiment: Experiment, progress: Progress) -> str:
+def progress_to_json(experiment: Experiment, progress: Progress) -> str:
     """Write a learner. Floats are written so that they read back as the same bits."""
-    sums = progress.sums
-    release = Release(experiment, progress.version, sums.partition, sums.bins)
+    state = progress.state
+    release = Release(experiment, progress.version, state.partition, state.bins)
     return json.dumps(
         {
             "sottovoce": STATE_VERSION,
             "kind": "learner",
-            "release": release.to_json(),
+            "release": release.to_table(),
             "layouts": [[layout.since, layout.cells] for layout in progress.layouts],
             "reports": progress.reports,
             "reported": progress.reported,
@@ -72,16 +72,16 @@ def to_json(experiment: Experiment, progress: Progress) -> str:
                 }
                 for dated in progress.history
             ],
-            "rewards": sums.rewards.tolist(),
-            "pulls": sums.pulls.tolist(),
-            "users": sums.users.tolist(),
-            "running": sums.running.tolist(),
+            "rewards": state.rewards.tolist(),
+            "pulls": state.pulls.tolist(),
+            "users": state.users.tolist(),
+            "running": state.running.tolist(),
         },
         allow_nan=False,
     )
 
 
-def from_json(text: str | bytes) -> tuple[Experiment, Progress]:
+def progress_from_json(text: str | bytes) -> tuple[Experiment, Progress]:
     """Read a learner; what is truncated, of another version or inconsistent is refused."""
     try:
         table = json.loads(text)
@@ -99,7 +99,7 @@ def from_json(text: str | bytes) -> tuple[Experiment, Progress]:
 
 
 def _read(table: dict[str, Any]) -> tuple[Experiment, Progress]:
-    release = Release.from_json(table["release"])
+    release = Release.from_table(table["release"])
     experiment = release.experiment
     populations, cells = len(experiment.populations), len(release.cells)
     contested = sum(not policy.settled for policy in release.bins)
@@ -111,7 +111,7 @@ def _read(table: dict[str, Any]) -> tuple[Experiment, Progress]:
         raise ValueError("its last layout is not that of its release")
     progress = Progress(
         version=release.version,
-        sums=method.State(
+        state=method.State(
             release.partition,
             release.bins,
             rewards=_array(table, "rewards", (populations, cells)),
@@ -132,13 +132,17 @@ def _read(table: dict[str, Any]) -> tuple[Experiment, Progress]:
 
 
 def _array(table: dict[str, Any], name: str, shape: tuple[int, int]) -> NDArray[np.float64]:
-    array = np.array(table[name], dtype=np.float64).reshape(shape)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite")
+    array = np.array(table[name], dtype=np.float64)
+    if array.size == 0:  # everything is settled, and JSON does not keep the shape of nothing
+        array = array.reshape(shape)
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be {shape} finite numbers")
     return array
 
 
 def _event(entry: dict[str, Any]) -> Event:
     if entry["kind"] == "Elimination":
         return Elimination(str(entry["path"]), tuple(map(int, entry["arms"])))
-    return Cut(str(entry["path"]), int(entry["axis"]))
+    if entry["kind"] == "Cut":
+        return Cut(str(entry["path"]), int(entry["axis"]))
+    raise ValueError("its history has an event of an unknown kind")

@@ -1,0 +1,53 @@
+"""Compile the estimator's rules as they stand, for the lab's crowd.
+
+``estimate`` knows nothing of compilers. Here its rules, plain functions that call each other, are
+handed to numba unchanged: each gets the others in their compiled form as its globals. There is no
+second copy of any rule that could drift.
+
+Compiled code is kept in a folder named after the source it was made from, so that an edited rule
+never meets a stale kernel.
+"""
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FunctionType, ModuleType, SimpleNamespace
+from typing import Any
+
+import numba
+
+_HERE = Path(__file__).parent
+
+
+def compile_rules(module: ModuleType) -> SimpleNamespace:
+    """Return the functions of a module, compiled."""
+    mine = {
+        name: function
+        for name, function in vars(module).items()
+        if isinstance(function, FunctionType) and function.__module__ == module.__name__
+    }
+    world = dict(vars(module))
+    for name, function in mine.items():
+        copy = FunctionType(function.__code__, world, name, function.__defaults__)
+        world[name] = numba.njit(cache=True)(copy)
+    return SimpleNamespace(**{name: world[name] for name in mine})
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile one of the lab's own functions."""
+    kernel: Callable[..., Any] = numba.njit(cache=True)(function)
+    return kernel
+
+
+def keep_kernels(*modules: ModuleType | str) -> None:
+    """Choose the cache folder by the source of the modules that make up a kernel."""
+    digest = hashlib.sha256()
+    for path in sorted({*_HERE.glob("*.py"), *(_HERE.parent / "estimate").rglob("*.py")}):
+        digest.update(path.read_bytes())
+    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    folder = home / "sottovoce" / digest.hexdigest()[:16]
+    if not folder.exists():
+        print("compiling the crowd, once (about half a minute) …", file=sys.stderr, flush=True)
+    numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
