@@ -61,7 +61,7 @@ def test_a_bad_setting_is_refused_with_its_name_rule_and_value(
         (lambda: sv.Ordinal("mood", ("", "low")), "levels of 'mood' must be non-empty strings"),
         (lambda: sv.Categorical("city", "abc"), "levels of 'city' must be a list of names"),  # type: ignore[arg-type]
         (lambda: sv.Population("b", 0, 10), "epsilon of population 'b' must be finite and > 0"),
-        (lambda: sv.Population("b", 1, 0), "users of population 'b' must be a whole number >= 1"),
+        (lambda: sv.Population("b", 1, -1), "users of population 'b' must be a whole number >= 0"),
         (lambda: sv.Ldpmab("best"), "preset of ldpmab must be 'authors' or 'paper'"),  # type: ignore[arg-type]
         (lambda: sv.Ldpmab(c=0), "c of ldpmab must be finite and > 0; got 0"),
     ],

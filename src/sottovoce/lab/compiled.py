@@ -31,7 +31,7 @@ def compile_rules(module: ModuleType) -> SimpleNamespace:
     world = dict(vars(module))
     for name, function in mine.items():
         copy = FunctionType(function.__code__, world, name, function.__defaults__)
-        world[name] = numba.njit(cache=True)(copy)
+        world[name] = numba.njit(cache=True, forceinline=True)(copy)
     return SimpleNamespace(**{name: world[name] for name in mine})
 
 
@@ -41,8 +41,14 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return kernel
 
 
-def keep_kernels(*modules: ModuleType | str) -> None:
-    """Choose the cache folder by the source of the modules that make up a kernel."""
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a small function into each of its callers; a call would cost more than its work."""
+    kernel: Callable[..., Any] = numba.njit(cache=True, forceinline=True)(function)
+    return kernel
+
+
+def keep_kernels() -> None:
+    """Choose the cache folder by the source of all that makes up a kernel."""
     digest = hashlib.sha256()
     for path in sorted({*_HERE.glob("*.py"), *(_HERE.parent / "estimate").rglob("*.py")}):
         digest.update(path.read_bytes())

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sottovoce.estimate.ldpmab import rules as plain_rules
 from sottovoce.estimate.ldpmab.constants import Constants
-from sottovoce.lab.compiled import compile_rules, compiled, keep_kernels
+from sottovoce.lab.compiled import compile_rules, compiled, inlined, keep_kernels
 
 keep_kernels()
 _rules = compile_rules(plain_rules)
@@ -38,9 +38,9 @@ class Crowd(NamedTuple):
     S nodes at most, d axes, K arms, M + 1 populations.
     """
 
-    axis: Counts  # (S,) the axis a node is cut along, -1 for a leaf
-    middle: Floats  # (S,) where it is cut
-    child: Counts  # (S,) its lower half; the upper half is the next node
+    axis: Counts  # (S,) the axis a node is cut along
+    middle: Floats  # (S,) where it is cut; infinity for a leaf
+    child: Counts  # (S,) its lower half; the upper half is the next node; a leaf is its own child
     depth: Counts  # (S,)
     edges: Floats  # (S, d, 2) its box
     arms: Counts  # (S, K) the live arms, in the first ``live`` places
@@ -55,12 +55,12 @@ class Crowd(NamedTuple):
     fresh: Counts  # (M+1,) reports since the last step
     hits: Counts  # (S, M+1) users in the node since the last step
     events: Counts  # (2·S·K, 4) reports, kind, node, arm or axis
-    totals: Counts  # (4,) nodes, contested nodes, events, reports
+    totals: Counts  # (5,) nodes, contested nodes, events, reports, the depth of the tree
     release_every: int
     leaking: bool
 
 
-NODES, CONTESTED, EVENTS, REPORTS = range(4)
+NODES, CONTESTED, EVENTS, REPORTS, DEPTH = range(5)
 
 
 def begin(constants: Constants, *, release_every: int, leaking: bool) -> Crowd:
@@ -77,7 +77,7 @@ def begin(constants: Constants, *, release_every: int, leaking: bool) -> Crowd:
     crowd.arms[0] = np.arange(constants.arms)
     crowd.live[0] = constants.arms
     crowd.propensities[0] = 1 / constants.arms
-    crowd.totals[:] = [1, 1, 0, 0]
+    crowd.totals[:] = [1, 1, 0, 0, 0]
     return crowd
 
 
@@ -105,9 +105,9 @@ def _allocate(
         return np.zeros(shape, dtype=np.int64)
 
     return Crowd(
-        axis=counts(nodes) - 1,
-        middle=np.zeros(nodes),
-        child=counts(nodes),
+        axis=counts(nodes),
+        middle=np.full(nodes, np.inf),
+        child=np.arange(nodes),
         depth=counts(nodes),
         edges=np.zeros((nodes, dimension, 2)),
         arms=counts(nodes, arms),
@@ -122,33 +122,147 @@ def _allocate(
         fresh=counts(populations),
         hits=counts(nodes, populations),
         events=counts(2 * nodes * arms, 4),
-        totals=counts(4),
+        totals=counts(5),
         release_every=release_every,
         leaking=leaking,
     )
 
 
-@compiled
-def find(crowd: Crowd, point: Floats) -> int:
-    """Return the leaf that holds a point."""
-    node = 0
-    while crowd.axis[node] >= 0:
-        node = crowd.child[node] + (point[crowd.axis[node]] >= crowd.middle[node])
-    return node
+# Small functions are inlined and get arrays rather than the whole crowd: to hand over a tuple of
+# twenty arrays costs more than the work they do.
 
 
-@compiled
-def laplace_sum(rng: np.random.Generator, count: int, scale: float) -> float:
-    """Draw the sum of ``count`` independent Laplace(scale) noises."""
-    if count == 0:
-        return 0.0
+@inlined
+def find(
+    axis: Counts, middle: Floats, child: Counts, depth: int, points: Floats, homes: Counts
+) -> None:
+    """Fill in the leaf that holds each point.
+
+    Level by level, all points at once and without a branch: a leaf leads to itself.
+    """
+    homes[:] = 0
+    for _ in range(depth):
+        for i in range(len(homes)):
+            node = homes[i]
+            homes[i] = child[node] + (points[i, axis[node]] >= middle[node])
+
+
+@inlined
+def draw(propensities: Floats, node: int, live: int, rng: np.random.Generator) -> int:
+    """Draw an arm by the policy of a node; return its place among the live ones."""
+    place = 0
+    if live > 1:
+        left = rng.random()
+        for k in range(live - 1):
+            left -= propensities[node, k]
+            place += left >= 0.0
+    return place
+
+
+@inlined
+def outcome(outcomes: Floats, means: Floats, i: int, arm: int, rng: np.random.Generator) -> float:
+    """Draw the reward of a person's arm."""
+    if len(outcomes) > 0:
+        return outcomes[i, arm]
+    return 1.0 * (rng.random() < means[i, arm])
+
+
+@inlined
+def laplace_sum(rng: np.random.Generator, count: int, shift: float, slope: float) -> float:
+    """Draw the sum of ``count`` > 0 independent standard Laplace noises.
+
+    shift = count - 1/3 and slope = 1/√(9·shift) are those of Marsaglia and Tsang's exact way to
+    draw Gamma(count) (ACM Transactions on Mathematical Software 26, 2000). Here they are worked
+    out once for many draws, which halves the time.
+    """
     if count == 1:
-        return scale * (rng.standard_exponential() - rng.standard_exponential())
-    return scale * math.sqrt(2.0 * rng.standard_gamma(count)) * rng.standard_normal()
+        return rng.standard_exponential() - rng.standard_exponential()
+    while True:
+        x = rng.standard_normal()
+        v = 1.0 + slope * x
+        if v > 0.0:
+            v = v * v * v
+            u = rng.random()
+            if u < 1.0 - 0.0331 * x * x * x * x or (
+                math.log(u) < 0.5 * x * x + shift * (1.0 - v + math.log(v))
+            ):
+                return math.sqrt(2.0 * shift * v) * rng.standard_normal()
 
 
 @compiled
-def play(
+def look(crowd: Crowd, points: Floats, policies: Floats) -> None:
+    """Fill in the chance of each arm at each point, (P, K)."""
+    policies[:] = 0.0
+    homes = np.empty(len(points), dtype=np.int64)
+    find(crowd.axis, crowd.middle, crowd.child, crowd.totals[DEPTH], points, homes)
+    for p in range(len(points)):
+        node = homes[p]
+        for k in range(crowd.live[node]):
+            policies[p, crowd.arms[node, k]] = crowd.propensities[node, k]
+
+
+@compiled
+def serve(
+    crowd: Crowd,
+    constants: Constants,
+    rng: np.random.Generator,
+    start: int,
+    contexts: Floats,
+    means: Floats,
+    outcomes: Floats,
+    points: Floats,
+    lost: Floats,
+    regret: Floats,
+    policies: Floats,
+) -> tuple[int, int]:
+    """Let target users come from ``start`` on.
+
+    Return where it stopped, at the end of the block or for more room, and the number of releases
+    passed on the way.
+
+    contexts (n, d), means (n, K)
+    outcomes (n, K)    what each arm would bring; with 0 rows, 1 with probability ``means``
+    lost (1,)          what all target users have lost so far; goes up
+    regret (R,)        filled in: ``lost`` at each release
+    points (P, d), policies (R, P, K)   filled in: the policy at the points until each release
+    """
+    axis, middle, child = crowd.axis, crowd.middle, crowd.child
+    arms, live, propensities = crowd.arms, crowd.live, crowd.propensities
+    hits, pulls, rewards, totals = crowd.hits, crowd.pulls, crowd.rewards, crowd.totals
+    homes = np.empty(min(len(contexts), crowd.release_every), dtype=np.int64)
+    releases = 0
+    i = start
+    while i < len(contexts) and totals[NODES] + 2 * totals[CONTESTED] <= len(axis):
+        # Until the next step the tree and the policy stand still.
+        stop = min(len(contexts), i + crowd.release_every - totals[REPORTS] % crowd.release_every)
+        begun = i
+        find(axis, middle, child, totals[DEPTH], contexts[begun:stop], homes[: stop - begun])
+        for i in range(begun, stop):
+            node = homes[i - begun]
+            place = draw(propensities, node, live[node], rng)
+            arm = arms[node, place]
+            best = means[i, 0]
+            for k in range(1, means.shape[1]):
+                best = max(best, means[i, k])
+            lost[0] += best - means[i, arm]
+            if live[node] > 1:
+                hits[node, 0] += 1
+                pulls[node, 0, place] += 1.0
+                rewards[node, 0, place] += outcome(outcomes, means, i, arm, rng)
+        i = stop
+        crowd.fresh[0] += stop - begun
+        totals[REPORTS] += stop - begun
+        if totals[REPORTS] % crowd.release_every == 0:
+            regret[releases] = lost[0]
+            if len(points) > 0:
+                look(crowd, points, policies[releases])
+            releases += 1
+            step(crowd, constants, rng)
+    return i, releases
+
+
+@compiled
+def contribute(
     crowd: Crowd,
     constants: Constants,
     rng: np.random.Generator,
@@ -158,58 +272,30 @@ def play(
     means: Floats,
     outcomes: Floats,
     logged: Counts,
-    points: Floats,
-    regret: Floats,
-    policies: Floats,
 ) -> int:
-    """Let people come from ``start`` on; return where it stopped: at the end, or for more room.
-
-    contexts (n, d), means (n, K)
-    outcomes (n, K)   what each arm would bring; with 0 rows, 1 with probability ``means``
-    logged (n,)       the arms of a log; with 0 rows, arms are drawn by the policy
-    regret (n,)       filled in: what each person lost
-    points (P, d), policies (n, P, K)   filled in: the propensities at the points when a person came
-    """
-    for i in range(start, len(contexts)):
-        if crowd.totals[NODES] + 2 * crowd.totals[CONTESTED] > len(crowd.axis):
-            return i
-        node = find(crowd, contexts[i])
-        live = crowd.live[node]
-        place = -1
-        if len(logged) > 0:
-            arm = logged[i]
-            for k in range(live):
-                if crowd.arms[node, k] == arm:
-                    place = k
-        else:
-            place = 0
-            if live > 1:
-                left = rng.random() - crowd.propensities[node, 0]
-                while left >= 0.0 and place < live - 1:
-                    place += 1
-                    left -= crowd.propensities[node, place]
-            arm = crowd.arms[node, place]
-        best = means[i, 0]
-        for k in range(1, means.shape[1]):
-            best = max(best, means[i, k])
-        regret[i] = best - means[i, arm]
-        for p in range(len(points)):
-            home = find(crowd, points[p])
-            for k in range(crowd.live[home]):
-                policies[i, p, crowd.arms[home, k]] = crowd.propensities[home, k]
-        if live > 1:
-            crowd.hits[node, population] += 1
-            if place >= 0:
-                crowd.pulls[node, population, place] += 1.0
-                if len(outcomes) > 0:
-                    crowd.rewards[node, population, place] += outcomes[i, arm]
-                elif rng.random() < means[i, arm]:
-                    crowd.rewards[node, population, place] += 1.0
-        crowd.fresh[population] += 1
-        crowd.totals[REPORTS] += 1
-        if crowd.totals[REPORTS] % crowd.release_every == 0:
+    """Let the rows of a log come from ``start`` on, with the arms in ``logged`` (n,)."""
+    axis, middle, child, totals = crowd.axis, crowd.middle, crowd.child, crowd.totals
+    homes = np.empty(min(len(contexts), crowd.release_every), dtype=np.int64)
+    i = start
+    while i < len(contexts) and totals[NODES] + 2 * totals[CONTESTED] <= len(axis):
+        stop = min(len(contexts), i + crowd.release_every - totals[REPORTS] % crowd.release_every)
+        begun = i
+        find(axis, middle, child, totals[DEPTH], contexts[begun:stop], homes[: stop - begun])
+        for i in range(begun, stop):
+            node = homes[i - begun]
+            if crowd.live[node] > 1:
+                crowd.hits[node, population] += 1
+                for place in range(crowd.live[node]):
+                    if crowd.arms[node, place] == logged[i]:
+                        reward = outcome(outcomes, means, i, logged[i], rng)
+                        crowd.pulls[node, population, place] += 1.0
+                        crowd.rewards[node, population, place] += reward
+        i = stop
+        crowd.fresh[population] += stop - begun
+        totals[REPORTS] += stop - begun
+        if totals[REPORTS] % crowd.release_every == 0:
             step(crowd, constants, rng)
-    return len(contexts)
+    return i
 
 
 @compiled
@@ -222,31 +308,49 @@ def step(crowd: Crowd, constants: Constants, rng: np.random.Generator) -> None:
     radii = np.empty(constants.arms)
     keep = np.empty(constants.arms, dtype=np.bool_)
     propensities = np.empty(constants.arms)
+    contested, born = crowd.totals[CONTESTED], crowd.totals[NODES]
     standing = 0
-    bins = crowd.totals[CONTESTED]
-    born = crowd.totals[NODES]
-    for position in range(bins):
+    for position in range(contested):
         node = crowd.contested[position]
         live = crowd.live[node]
-        if not settle_noise(crowd, constants, rng, node):
-            crowd.contested[standing] = node
-            standing += 1
-            continue
-        estimate_bin(
+        ready = settle_noise(
             crowd.users[node],
-            crowd.pulls[node, :, :live],
-            crowd.rewards[node, :, :live],
-            crowd.running[node, :, :live],
-            counted,
-            constants,
-            estimates[:live],
-            radii[:live],
+            crowd.owed[node],
+            crowd.hits[node],
+            crowd.fresh,
+            crowd.pulls[node],
+            crowd.rewards[node],
+            live,
+            crowd.leaking,
+            constants.epsilons,
+            constants.warm_up,
+            rng,
         )
-        depth = crowd.depth[node]
-        refine = judge_bin(
-            depth, estimates[:live], radii[:live], constants, keep[:live], propensities[:live]
-        )
-        drop_arms(crowd, node, keep, propensities)
+        refine = False
+        if ready:
+            estimate_bin(
+                crowd.users[node],
+                crowd.pulls[node, :, :live],
+                crowd.rewards[node, :, :live],
+                crowd.running[node, :, :live],
+                counted,
+                constants,
+                estimates[:live],
+                radii[:live],
+            )
+            refine = judge_bin(
+                crowd.depth[node],
+                estimates[:live],
+                radii[:live],
+                constants,
+                keep[:live],
+                propensities[:live],
+            )
+            crowd.propensities[node, :live] = propensities[:live]
+            for k in range(live):
+                if not keep[k]:
+                    drop_arms(crowd, node, keep)
+                    break
         if refine:
             cut(crowd, rng, node)
         elif crowd.live[node] > 1:
@@ -259,44 +363,55 @@ def step(crowd: Crowd, constants: Constants, rng: np.random.Generator) -> None:
     crowd.fresh[:] = 0
 
 
-@compiled
-def settle_noise(crowd: Crowd, constants: Constants, rng: np.random.Generator, node: int) -> bool:
-    """Count the last users of a node; draw the noise it owes once anyone may look at it.
+@inlined
+def settle_noise(
+    users: Counts,
+    owed: Counts,
+    hits: Counts,
+    fresh: Counts,
+    pulls: Floats,
+    rewards: Floats,
+    live: int,
+    leaking: bool,
+    epsilons: Floats,
+    warm_up: float,
+    rng: np.random.Generator,
+) -> bool:
+    """Count the last users of a bin; draw the noise it owes once anyone may look at it.
 
     Returns False while every population is in its warm-up: nothing can be decided then.
     """
     ready = False
-    for m in range(len(crowd.fresh)):
-        crowd.users[node, m] += crowd.fresh[m]
-        crowd.owed[node, m] += crowd.hits[node, m] if crowd.leaking else crowd.fresh[m]
-        crowd.hits[node, m] = 0
-        if crowd.users[node, m] > 0 and crowd.users[node, m] >= constants.warm_up:
+    for m in range(len(fresh)):
+        users[m] += fresh[m]
+        owed[m] += hits[m] if leaking else fresh[m]
+        hits[m] = 0
+        if users[m] > 0 and users[m] >= warm_up:
             ready = True
-            scale = 4.0 / constants.epsilons[m]
-            if crowd.owed[node, m] > 0:
-                for k in range(crowd.live[node]):
-                    owed = crowd.owed[node, m]
-                    crowd.pulls[node, m, k] += laplace_sum(rng, owed, scale)
-                    crowd.rewards[node, m, k] += laplace_sum(rng, owed, scale)
-                crowd.owed[node, m] = 0
+            if owed[m] > 0:
+                scale = 4.0 / epsilons[m]
+                shift = owed[m] - 1.0 / 3.0
+                slope = 1.0 / math.sqrt(9.0 * shift)
+                for k in range(live):
+                    pulls[m, k] += scale * laplace_sum(rng, owed[m], shift, slope)
+                    rewards[m, k] += scale * laplace_sum(rng, owed[m], shift, slope)
+                owed[m] = 0
     return ready
 
 
 @compiled
-def drop_arms(crowd: Crowd, node: int, keep: NDArray[np.bool_], propensities: Floats) -> None:
-    """Keep the arms that stay, with their sums, in the first places."""
+def drop_arms(crowd: Crowd, node: int, keep: NDArray[np.bool_]) -> None:
+    """Move the arms that stay, with their sums, to the first places."""
     place = 0
     for k in range(crowd.live[node]):
         if not keep[k]:
             note(crowd, ELIMINATED, node, crowd.arms[node, k])
             continue
         crowd.arms[node, place] = crowd.arms[node, k]
-        crowd.propensities[node, place] = propensities[k]
-        for m in range(len(crowd.fresh)):
-            crowd.pulls[node, m, place] = crowd.pulls[node, m, k]
-            crowd.rewards[node, m, place] = crowd.rewards[node, m, k]
-        for row in range(3):
-            crowd.running[node, row, place] = crowd.running[node, row, k]
+        crowd.propensities[node, place] = crowd.propensities[node, k]
+        crowd.pulls[node, :, place] = crowd.pulls[node, :, k]
+        crowd.rewards[node, :, place] = crowd.rewards[node, :, k]
+        crowd.running[node, :, place] = crowd.running[node, :, k]
         place += 1
     crowd.live[node] = place
 
@@ -304,34 +419,26 @@ def drop_arms(crowd: Crowd, node: int, keep: NDArray[np.bool_], propensities: Fl
 @compiled
 def cut(crowd: Crowd, rng: np.random.Generator, node: int) -> None:
     """Cut a node along a random one of its longest edges (Algorithm 1)."""
-    dimension = crowd.edges.shape[1]
-    longest = 0.0
-    for axis in range(dimension):
-        longest = max(longest, crowd.edges[node, axis, 1] - crowd.edges[node, axis, 0])
-    ties = 0
-    chosen = 0
-    for axis in range(dimension):
-        if crowd.edges[node, axis, 1] - crowd.edges[node, axis, 0] == longest:
-            ties += 1
-            if rng.random() * ties < 1.0:
-                chosen = axis
+    lengths = crowd.edges[node, :, 1] - crowd.edges[node, :, 0]
+    ties = np.flatnonzero(lengths == lengths.max())
+    axis = ties[int(rng.random() * len(ties))]
+    middle = (crowd.edges[node, axis, 0] + crowd.edges[node, axis, 1]) / 2
     lower = crowd.totals[NODES]
-    middle = (crowd.edges[node, chosen, 0] + crowd.edges[node, chosen, 1]) / 2
+    live = crowd.live[node]
     for side in range(2):
         half = lower + side
-        crowd.axis[half] = -1
         crowd.depth[half] = crowd.depth[node] + 1
         crowd.edges[half] = crowd.edges[node]
-        crowd.edges[half, chosen, 1 - side] = middle
-        crowd.live[half] = crowd.live[node]
-        for k in range(crowd.live[node]):
-            crowd.arms[half, k] = crowd.arms[node, k]
-            crowd.propensities[half, k] = 1.0 / crowd.live[node]
-    crowd.axis[node] = chosen
+        crowd.edges[half, axis, 1 - side] = middle
+        crowd.live[half] = live
+        crowd.arms[half, :live] = crowd.arms[node, :live]
+        crowd.propensities[half, :live] = 1.0 / live
+    crowd.axis[node] = axis
     crowd.middle[node] = middle
     crowd.child[node] = lower
     crowd.totals[NODES] += 2
-    note(crowd, CUT, node, chosen)
+    crowd.totals[DEPTH] = max(crowd.totals[DEPTH], crowd.depth[lower])
+    note(crowd, CUT, node, axis)
 
 
 @compiled

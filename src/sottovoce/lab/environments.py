@@ -1,16 +1,24 @@
-"""Simulated worlds: who comes, and what each arm would bring them."""
+"""Simulated worlds: who comes, and what each arm would bring them.
+
+An environment is any object with the four members of ``Environment``; nothing is registered.
+Rewards are 1 with probability ``means`` and 0 otherwise, unless it also has a method
+``rewards(rng, contexts, arm) -> (n,)`` with values in [0, 1], for n people who all get one arm.
+"""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.shared.errors import ExperimentError, must
+
 Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
 
 class Environment(Protocol):
-    """A world that anyone can write; rewards are 1 with probability ``means``, else 0."""
+    """A world that anyone can write."""
 
     @property
     def arms(self) -> int:
@@ -48,8 +56,38 @@ class Exponential:
     def means(self, contexts: Floats) -> Floats:
         """Return a bump for each arm along the first axis."""
         centres = np.arange(1, self.arms + 1) / (self.arms if self.printed else self.arms + 1)
-        bump = np.exp(-2 * self.arms**2 * (contexts[:, :1] - centres) ** 2)
-        return np.asarray(2 * bump / (1 + bump))
+        # 2e/(1+e) = 2 - 2/(1+e), in one array: the lab calls this for every person.
+        values = contexts[:, :1] - centres
+        values *= values
+        values *= -2 * self.arms**2
+        np.exp(values, out=values)
+        values += 1
+        np.divide(-2, values, out=values)
+        values += 2
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class Symmetric:
+    """The "alternative setting" of the paper's supplement: two arms, d = 2, uniform contexts.
+
+    A pyramid in each quarter of the square; the second arm is best where x¹ and x² lie on the same
+    side of 1/2, the first where they do not, and no cut along one axis tells them apart.
+    """
+
+    arms: int = 2
+    dimension: int = 2
+
+    def contexts(self, rng: np.random.Generator, n: int) -> Floats:
+        """Draw uniform contexts."""
+        return rng.random((n, 2))
+
+    def means(self, contexts: Floats) -> Floats:
+        """Return 1/2 ± half a pyramid of height 1."""
+        side = np.sign((contexts[:, 0] - 0.5) * (contexts[:, 1] - 0.5))
+        within = np.abs((2 * contexts) % 1 / 2 - 0.25).max(axis=1)
+        half = 0.5 * side * (1 - 4 * within)
+        return np.stack([0.5 - half, 0.5 + half], axis=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +110,79 @@ class Slope:
     def boundary(self, first: Floats) -> Floats:
         """Return where on the second axis the two arms are equally good."""
         return np.asarray(0.65 - 0.3 * first)
+
+
+@dataclass(frozen=True, slots=True)
+class Shifted:
+    """The same rewards on other contexts: density 2^γ·(d+γ)/d·‖x - 1/2‖∞^γ (covariate shift).
+
+    Departs from the paper: it prints the inverse of this normalising constant.
+
+    authors: draw the radius as the authors' experiments did, u^(1/(d(γ+1))), where that density
+        needs u^(1/(d+γ)); the two differ unless γ = 0 or d = 1.
+    """
+
+    environment: Environment
+    gamma: float
+    authors: bool = False
+
+    @property
+    def arms(self) -> int:
+        """The number of arms, K."""
+        return self.environment.arms
+
+    @property
+    def dimension(self) -> int:
+        """The d of [0, 1]^d."""
+        return self.environment.dimension
+
+    def contexts(self, rng: np.random.Generator, n: int) -> Floats:
+        """Draw a point on the surface of the cube, and move it towards the centre."""
+        d, gamma = self.dimension, self.gamma
+        surface = rng.random((n, d)) - 0.5
+        surface /= 2 * np.abs(surface).max(axis=1, keepdims=True)
+        power = 1 / (d * (gamma + 1)) if self.authors else 1 / (d + gamma)
+        return np.asarray(0.5 + surface * rng.random((n, 1)) ** power)
+
+    def means(self, contexts: Floats) -> Floats:
+        """Return what the environment itself says."""
+        return self.environment.means(contexts)
+
+    def density(self, contexts: Floats) -> Floats:
+        """Return the density of the contexts."""
+        d, gamma = self.dimension, self.gamma
+        far = np.abs(contexts - 0.5).max(axis=-1)
+        return np.asarray(2**gamma * (d + gamma) / d * far**gamma)
+
+
+def behaviour(arms: int, kappa: float) -> Floats:
+    """Return a behaviour policy with exploration coefficient κ: from κ/K up to (2-κ)/K."""
+    if not 0 <= kappa <= 1:
+        raise ExperimentError(must("kappa", "lie in [0, 1]", kappa))
+    return np.linspace(kappa / arms, (2 - kappa) / arms, arms)
+
+
+def check_contexts(environment: Environment, contexts: Any, n: int) -> Floats:
+    """Check what an environment of a user's own returned."""
+    return _in_unit_interval(contexts, (n, environment.dimension), "contexts(rng, n)")
+
+
+def check_means(environment: Environment, means: Any, n: int) -> Floats:
+    """Check what an environment of a user's own returned."""
+    return _in_unit_interval(means, (n, environment.arms), "means(contexts)")
+
+
+def check_rewards(rewards: Any, n: int) -> Floats:
+    """Check what an environment of a user's own returned."""
+    return _in_unit_interval(rewards, (n,), "rewards(rng, contexts, arm)")
+
+
+def _in_unit_interval(values: Any, shape: tuple[int, ...], what: str) -> Floats:
+    array = np.ascontiguousarray(values, dtype=np.float64)
+    if array.shape != shape:
+        raise ExperimentError(must(f"an environment's {what}", f"have shape {shape}", array.shape))
+    lowest, highest = (array.min(), array.max()) if array.size else (0.0, 0.0)
+    if not (lowest >= 0 and highest <= 1):
+        came = "NaN" if np.isnan(array).any() else f"{lowest:g} to {highest:g}"
+        raise ExperimentError(must(f"an environment's {what}", "lie in [0, 1]", came))
+    return array

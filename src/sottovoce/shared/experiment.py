@@ -30,7 +30,8 @@ class Population:
     """A source of users with its own ε: the target (the paper's Q_0) or an auxiliary one (Q_m).
 
     Historical and streaming populations are treated alike. ``users`` is the number expected,
-    the paper's n_P or n_Qm: it sets constants and may be exceeded.
+    the paper's n_P or n_Qm: it sets constants and may be exceeded. 0 is for a population that is
+    named but not expected to come.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Population:
         check.name(self.name, what="the name of a population")
         what = f"of population {self.name!r}"
         object.__setattr__(self, "epsilon", check.epsilon(self.epsilon, what=f"epsilon {what}"))
-        users = check.whole_number(self.users, what=f"users {what}", least=1)
+        users = check.whole_number(self.users, what=f"users {what}", least=0)
         object.__setattr__(self, "users", users)
 
 

@@ -34,7 +34,7 @@ class Constants(NamedTuple):
     epsilons: NDArray[np.float64]
     confidence: float
     warm_up: float
-    tau_scale: float
+    taus: NDArray[np.float64]  # (deepest + 1,) τ_s for each depth
     band_radius: float
     band_tau: float
     cut_when_all: bool
@@ -58,8 +58,8 @@ def constants(experiment: Experiment) -> Constants:
             epsilons=epsilons,
             confidence=(1.0 if settings.c is None else settings.c) * log_n,
             warm_up=log_n**2,
-            tau_scale=2 * math.sqrt(d),
             dimension=d,
+            taus=_taus(2 * math.sqrt(d), deepest=HALVINGS * d, dimension=d),
             band_radius=2.0,
             band_tau=0.0,
             cut_when_all=False,
@@ -70,21 +70,27 @@ def constants(experiment: Experiment) -> Constants:
         )
     effective = max(each.users * min(1.0, each.epsilon) ** 2 for each in populations)
     log_n = math.log(max(2.0, effective))
+    deepest = _depth_cap(populations, dimension=d)
     return Constants(
         arms=len(experiment.arms),
         epsilons=epsilons,
         confidence=(2 / math.log(2) if settings.c is None else settings.c) * log_n,
         warm_up=float(math.floor(math.log2(max(2.0, effective))) ** 2),
-        tau_scale=1.0,
         dimension=d,
+        taus=_taus(1.0, deepest=deepest, dimension=d),
         band_radius=1.0,
         band_tau=1.0,
         cut_when_all=True,
-        deepest=_depth_cap(populations, dimension=d),
+        deepest=deepest,
         tilt=1.2,
         clip=True,
         running_sums=True,
     )
+
+
+def _taus(scale: float, *, deepest: int, dimension: int) -> NDArray[np.float64]:
+    """Return τ_s = scale·2^(-s/d), the surrogate for the approximation error (eq. choiceoftaus)."""
+    return np.asarray(scale * 2.0 ** (-np.arange(deepest + 1) / dimension))
 
 
 def _depth_cap(populations: tuple[Population, ...], *, dimension: int) -> int:
@@ -92,6 +98,8 @@ def _depth_cap(populations: tuple[Population, ...], *, dimension: int) -> int:
     d = dimension
     depths = []
     for population in populations:
+        if population.users == 0:
+            continue
         users = 2 * population.users * len(populations)
         plain = math.log2(users) * d / (2 + d)
         private = math.log2(users * population.epsilon**2) * d / (2 + 2 * d)

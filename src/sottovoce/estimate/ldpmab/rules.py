@@ -22,11 +22,6 @@ Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-def tau(depth: int, constants: Constants) -> float:
-    """τ_s = scale·2^(-s/d), the surrogate for the approximation error   (eq. choiceoftaus)."""
-    return constants.tau_scale * math.pow(2.0, -depth / constants.dimension)
-
-
 def weight(users: int, pulls: float, epsilon: float, warm_up: float) -> float:
     """λ = |ε²/t · ΣŨ| ∧ 1{t ≥ log² n}   (eq. lamdaratios)."""
     if users == 0 or users < warm_up:
@@ -131,7 +126,9 @@ def tilt(estimates: Floats, keep: Flags, constants: Constants, propensities: Flo
         slope = math.log(constants.tilt * constants.arms / live) / (best - worst)
     total = 0.0
     for k in range(len(estimates)):
-        propensities[k] = math.exp((estimates[k] - best) * slope) if keep[k] else 0.0
+        propensities[k] = 0.0
+        if keep[k]:
+            propensities[k] = math.exp((estimates[k] - best) * slope) if slope > 0.0 else 1.0
         total += propensities[k]
     for k in range(len(estimates)):
         propensities[k] /= total
@@ -180,7 +177,7 @@ def judge_bin(
 
     This is the body of the loop over bins of Algorithms 2 and 3.
     """
-    bin_tau = tau(depth, constants)
+    bin_tau = constants.taus[depth]
     eliminate(estimates, radii, bin_tau, constants, keep)
     tilt(estimates, keep, constants, propensities)
     live = 0

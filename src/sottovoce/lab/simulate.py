@@ -1,0 +1,281 @@
+"""Ask "what would happen": one run of a method in a simulated world, in milliseconds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sottovoce.estimate.history import Cut, Dated, Elimination, Event
+from sottovoce.estimate.ldpmab.constants import constants
+from sottovoce.lab import crowd as kernel
+from sottovoce.lab.crowd import Crowd
+from sottovoce.lab.environments import (
+    Counts,
+    Environment,
+    Floats,
+    behaviour,
+    check_contexts,
+    check_means,
+    check_rewards,
+)
+from sottovoce.shared import check
+from sottovoce.shared.errors import ExperimentError, must
+from sottovoce.shared.experiment import Experiment, Population
+from sottovoce.shared.method import Method
+from sottovoce.shared.partition import Partition
+from sottovoce.shared.release import BinPolicy, Release
+from sottovoce.shared.schema import Numeric
+
+BLOCK = 16384
+"""People drawn at a time: small enough for the cache, large enough for NumPy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Auxiliary:
+    """Logged data of another population, played before the target (the jump-start).
+
+    environment: where its contexts come from; None for the target's own.
+    kappa: the exploration coefficient of its behaviour policy; 1 is uniform.
+    """
+
+    users: int
+    epsilon: float
+    environment: Environment | None = None
+    kappa: float = 1.0
+
+
+@dataclass(frozen=True)
+class Result:
+    """What happened.
+
+    people (R,)          how many target users had come at each release
+    regret (R,)          what they had lost by then in all; the last value is the total
+    local_regret (R, P)  what people at each given point would have lost in all, in expectation
+    arm_ratios (R, P, K) how often each arm would have been pulled there, on average so far
+    """
+
+    people: Counts
+    regret: Floats
+    local_regret: Floats
+    arm_ratios: Floats
+    experiment: Experiment
+    crowd: Crowd
+
+    @cached_property
+    def history(self) -> tuple[Dated, ...]:
+        """Eliminations and cuts, with the number of reports by then, auxiliary ones included."""
+        return _history(self.crowd)
+
+    @cached_property
+    def release(self) -> Release:
+        """The final policy."""
+        return _release(self.experiment, self.crowd)
+
+
+def simulate(
+    environment: Environment,
+    *,
+    method: Method | str = "ldpmab",
+    epsilon: float,
+    n: int,
+    seed: int,
+    release_every: int = 100,
+    auxiliary: Sequence[Auxiliary] = (),
+    points: Sequence[Sequence[float]] = (),
+    not_private_leaking_noise: bool = False,
+) -> Result:
+    """Play n people, one report each, and return what happened.
+
+    points: places of [0, 1]^d at which to follow the local regret and the arms.
+    not_private_leaking_noise: NOT PRIVATE. Only the people inside a bin add noise to it, as in
+        the authors' experiments. It exists to reproduce their figures; no device can do it.
+    """
+    check.whole_number(n, what="n", least=1)
+    experiment = Experiment(
+        arms=[f"arm {k}" for k in range(environment.arms)],
+        context=[Numeric(f"x{axis + 1}", 0, 1) for axis in range(environment.dimension)],
+        epsilon=epsilon,
+        horizon=n,
+        auxiliary=[
+            Population(f"auxiliary {m}", each.epsilon, each.users)
+            for m, each in enumerate(auxiliary, start=1)
+        ],
+        method=method,
+        release_every=release_every,
+        seed=seed,
+    )
+    run = _Run(experiment, environment, points, leaking=not_private_leaking_noise)
+    for m, each in enumerate(auxiliary, start=1):
+        run.contribute(each, each.environment or environment, population=m)
+    run.serve(environment, n)
+    return run.result()
+
+
+class _Run:
+    """The crowd on its way, block by block, so that memory stays flat."""
+
+    def __init__(
+        self, experiment: Experiment, environment: Environment, points: Any, *, leaking: bool
+    ) -> None:
+        self.experiment = experiment
+        self.constants = constants(experiment)
+        self.crowd = kernel.begin(
+            self.constants, release_every=experiment.release_every, leaking=leaking
+        )
+        self.world, self.chance = np.random.default_rng(experiment.seed).spawn(2)
+        self.points = check_points(experiment, points)
+        self.point_means = check_means(
+            environment, environment.means(self.points), len(self.points)
+        )
+        self.lost = np.zeros(1)
+        self.people: list[int] = []
+        self.regret: list[Floats] = []
+        self.policies: list[Floats] = []
+
+    def contribute(self, each: Auxiliary, environment: Environment, *, population: int) -> None:
+        """Let the rows of one auxiliary population come."""
+        arms = len(self.experiment.arms)
+        policy = behaviour(arms, each.kappa)
+        for size in _blocks(each.users):
+            contexts, means, outcomes = self._draw(environment, size)
+            logged = self.world.choice(arms, size=size, p=policy)
+            done = 0
+            while done < size:
+                done = kernel.contribute(
+                    self.crowd,
+                    self.constants,
+                    self.chance,
+                    population,
+                    done,
+                    contexts,
+                    means,
+                    outcomes,
+                    logged,
+                )
+                if done < size:
+                    self.crowd = kernel.grow(self.crowd)
+
+    def serve(self, environment: Environment, users: int) -> None:
+        """Let the target users come, and follow what they lose."""
+        every, arms = self.experiment.release_every, len(self.experiment.arms)
+        before = int(self.crowd.totals[kernel.REPORTS])
+        passed = 0
+        for size in _blocks(users):
+            contexts, means, outcomes = self._draw(environment, size)
+            regret = np.empty(size // every + 1)
+            policies = np.empty((len(regret), len(self.points), arms))
+            done = releases = 0
+            while done < size:
+                done, more = kernel.serve(
+                    self.crowd,
+                    self.constants,
+                    self.chance,
+                    done,
+                    contexts,
+                    means,
+                    outcomes,
+                    self.points,
+                    self.lost,
+                    regret[releases:],
+                    policies[releases:],
+                )
+                releases += more
+                if done < size:
+                    self.crowd = kernel.grow(self.crowd)
+            self.regret.append(regret[:releases])
+            self.policies.append(policies[:releases])
+            passed += releases
+        first = every - before % every
+        self.people = list(range(first, first + passed * every, every))
+        if not self.people or self.people[-1] < users:  # the last people, after the last release
+            policy = np.empty((1, len(self.points), arms))
+            kernel.look(self.crowd, self.points, policy[0])
+            self.people.append(users)
+            self.regret.append(self.lost.copy())
+            self.policies.append(policy)
+
+    def _draw(self, environment: Environment, size: int) -> tuple[Floats, Floats, Floats]:
+        contexts = check_contexts(environment, environment.contexts(self.world, size), size)
+        means = check_means(environment, environment.means(contexts), size)
+        outcomes = np.empty((0, means.shape[1]))
+        if hasattr(environment, "rewards"):
+            # Each person gets one arm, so drawing what every arm would bring is the same in law.
+            columns = [
+                check_rewards(environment.rewards(self.world, contexts, arm), size)
+                for arm in range(means.shape[1])
+            ]
+            outcomes = np.stack(columns, axis=1)
+        return contexts, means, outcomes
+
+    def result(self) -> Result:
+        """Put together what was written down."""
+        people = np.array(self.people)
+        came = np.diff(people, prepend=0)[:, np.newaxis, np.newaxis]
+        pulled = np.cumsum(np.concatenate(self.policies) * came, axis=0)
+        lost = self.point_means.max(axis=1, keepdims=True) - self.point_means
+        return Result(
+            people=people,
+            regret=np.concatenate(self.regret),
+            local_regret=(pulled * lost).sum(axis=2),
+            arm_ratios=pulled / people[:, np.newaxis, np.newaxis],
+            experiment=self.experiment,
+            crowd=self.crowd,
+        )
+
+
+def check_points(experiment: Experiment, points: Any) -> Floats:
+    """Check the places at which to follow the policy."""
+    shape = (len(points), experiment.dimension)
+    array = np.array(points, dtype=np.float64).reshape(
+        shape if len(points) == 0 else (-1, shape[1])
+    )
+    if array.shape != shape or not ((array >= 0) & (array <= 1)).all():
+        raise ExperimentError(must("points", f"be places of [0, 1]^{shape[1]}", points))
+    return array
+
+
+def _blocks(users: int) -> list[int]:
+    return [min(BLOCK, users - start) for start in range(0, users, BLOCK)]
+
+
+def _paths(crowd: Crowd) -> list[str]:
+    """Name each node by its path from the root."""
+    paths = [""] * int(crowd.totals[kernel.NODES])
+    for node, path in enumerate(paths):
+        # Children come after their parents, so the parent's path is known by now.
+        if crowd.child[node] != node:
+            for side in range(2):
+                paths[crowd.child[node] + side] = path + str(side)
+    return paths
+
+
+def _history(crowd: Crowd) -> tuple[Dated, ...]:
+    paths = _paths(crowd)
+    events: list[Dated] = []
+    for reports, kind, node, what in crowd.events[: crowd.totals[kernel.EVENTS]].tolist():
+        event: Event = Cut(paths[node], what)
+        if kind == kernel.ELIMINATED:
+            event = Elimination(paths[node], (what,))
+        events.append(Dated(reports, event))
+    return tuple(events)
+
+
+def _release(experiment: Experiment, crowd: Crowd) -> Release:
+    paths = _paths(crowd)
+    nodes = {path: node for node, path in enumerate(paths)}
+    cuts = {
+        path: int(crowd.axis[node]) for path, node in nodes.items() if crowd.child[node] != node
+    }
+    partition = Partition(experiment.dimension, cuts)
+    bins = []
+    for path in partition.leaves():
+        node = nodes[path]
+        live = int(crowd.live[node])
+        order = np.argsort(crowd.arms[node, :live])
+        arms = crowd.arms[node, order].tolist()
+        propensities = crowd.propensities[node, order].tolist()
+        bins.append(BinPolicy(path, tuple(arms), tuple(propensities)))
+    changes = len({dated.reports for dated in _history(crowd)})
+    return Release(experiment, 1 + changes, partition, tuple(bins))
