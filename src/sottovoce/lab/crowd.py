@@ -163,8 +163,8 @@ def draw(propensities: Floats, node: int, live: int, rng: np.random.Generator) -
 def outcome(outcomes: Floats, means: Floats, i: int, arm: int, rng: np.random.Generator) -> float:
     """Draw the reward of a person's arm."""
     if len(outcomes) > 0:
-        return outcomes[i, arm]
-    return 1.0 * (rng.random() < means[i, arm])
+        return outcomes[i, arm]  # type: ignore[no-any-return]
+    return 1.0 * (rng.random() < means[i, arm])  # type: ignore[no-any-return]
 
 
 @inlined

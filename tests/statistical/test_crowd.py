@@ -1,0 +1,245 @@
+"""The lab's crowd is equal in law to real devices and a real learner.
+
+Two-sample tests on what a run leaves behind, at a false-alarm rate of 1e-6 for the file: 24 tests
+at 4e-8 each, with fixed seeds for the crowd (devices draw from the operating system).
+"""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+import sottovoce as sv
+from sottovoce.estimate.history import Cut, Elimination
+from sottovoce.estimate.ldpmab import method
+from sottovoce.estimate.ldpmab.constants import constants
+from sottovoce.lab import crowd as kernel
+from sottovoce.lab.environments import Exponential, Slope
+from sottovoce.lab.people import meet
+from sottovoce.lab.simulate import Auxiliary, simulate
+
+EACH = 4e-8
+PEOPLE = 500
+RUNS = 100
+
+SETTINGS: list[dict[str, Any]] = [
+    {"method": sv.Ldpmab("paper", c=0.3), "epsilon": 16.0, "release_every": 1},
+    {"method": sv.Ldpmab("paper", c=0.3), "epsilon": 16.0, "release_every": 40},
+    {"method": sv.Ldpmab("authors", c=0.3), "epsilon": 32.0, "release_every": 25},
+]
+
+
+def summary(regret: float, history: Any, release: sv.Release) -> list[float]:
+    """What is compared: regret, and how the partition and the arms came out."""
+    events = [dated.event for dated in history]
+    return [
+        regret,
+        sum(len(event.arms) for event in events if isinstance(event, Elimination)),
+        sum(isinstance(event, Cut) for event in events),
+        next((dated.reports for dated in history if isinstance(dated.event, Elimination)), 0),
+        sum(len(policy.arms) for policy in release.bins if not policy.settled),
+        max(len(policy.path) for policy in release.bins),
+        max(
+            p for policy in release.bins for p in policy.propensities if not policy.settled or p < 1
+        )
+        if release.cells
+        else 1.0,
+    ]
+
+
+def with_devices(settings: dict[str, Any], seed: int) -> list[float]:
+    environment = Slope()
+    experiment = sv.Experiment(
+        arms=["a", "b"],
+        context=[sv.Numeric("x", 0, 1), sv.Numeric("y", 0, 1)],
+        horizon=PEOPLE,
+        seed=seed,
+        **settings,
+    )
+    learner = sv.Learner(experiment)
+    regret = meet(environment, learner, people=PEOPLE, rng=np.random.default_rng(seed))
+    return summary(float(regret.sum()), learner.history(), learner.release())
+
+
+def with_crowd(settings: dict[str, Any], seed: int) -> list[float]:
+    result = simulate(Slope(), n=PEOPLE, seed=10**6 + seed, **settings)
+    return summary(float(result.regret[-1]), result.history, result.release)
+
+
+def differences(one: NDArray[np.float64], other: NDArray[np.float64]) -> list[float]:
+    return [float(stats.ks_2samp(a, b).pvalue) for a, b in zip(one.T, other.T, strict=True)]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=["paper-1", "paper-40", "authors-25"])
+def test_runs_of_the_crowd_and_of_real_devices_have_the_same_law(settings: dict[str, Any]) -> None:
+    devices = np.array([with_devices(settings, seed) for seed in range(RUNS)])
+    crowd = np.array([with_crowd(settings, seed) for seed in range(4 * RUNS)])
+    assert devices[:, 1].mean() > 0.5  # arms are dropped and bins cut: there is something to see
+    assert devices[:, 2].mean() > 0.5
+    assert min(differences(devices, crowd)) > EACH
+    # The test can tell laws apart: with half the noise they differ.
+    louder = {**settings, "epsilon": settings["epsilon"] / 4}
+    assert min(differences(np.array([with_crowd(louder, s) for s in range(RUNS)]), crowd)) < EACH
+
+
+def test_the_sums_of_a_bin_have_the_same_law() -> None:
+    """ΣṼ and ΣŨ of the root, one by one from devices and all at once from the crowd."""
+    people, runs = 200, 150
+    settings: dict[str, Any] = {"epsilon": 8.0, "release_every": people}
+    method_ = sv.Ldpmab("paper", c=1e6)  # never decides anything
+
+    def sums_of_devices(seed: int) -> list[float]:
+        experiment = sv.Experiment(
+            arms=["a", "b", "c"],
+            context=[sv.Numeric("x", 0, 1), sv.Numeric("y", 0, 1)],
+            horizon=people,
+            method=method_,
+            **settings,
+        )
+        learner = sv.Learner(experiment)
+        meet(Exponential(), learner, people=people, rng=np.random.default_rng(seed))
+        state = learner._progress.state
+        return [*state.rewards[0].tolist(), *state.pulls[0].tolist()]
+
+    def sums_of_crowd(seed: int) -> list[float]:
+        result = simulate(Exponential(), method=method_, n=people, seed=seed, **settings)
+        return [*result.crowd.rewards[0, 0].tolist(), *result.crowd.pulls[0, 0].tolist()]
+
+    devices = np.array([sums_of_devices(seed) for seed in range(runs)])
+    crowd = np.array([sums_of_crowd(seed) for seed in range(4 * runs)])
+    assert min(differences(devices, crowd)) > EACH
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 10, 100])
+def test_a_sum_of_noises_drawn_at_once_is_a_sum_of_noises(count: int) -> None:
+    rng = np.random.default_rng(7)
+    shift = count - 1 / 3
+    at_once = [kernel.laplace_sum(rng, count, shift, (9 * shift) ** -0.5) for _ in range(20_000)]
+    one_by_one = rng.laplace(size=(20_000, count)).sum(axis=1)
+    assert stats.ks_2samp(at_once, one_by_one).pvalue > EACH
+
+
+def test_the_leaking_noise_is_not_the_honest_one() -> None:
+    """NOT PRIVATE: only the people inside a bin add noise to it, so its sums are far too exact."""
+    settings: dict[str, Any] = {"epsilon": 8.0, "n": 20_000}
+    honest = [simulate(Exponential(), seed=s, **settings).regret[-1] for s in range(30)]
+    leaking = [
+        simulate(Exponential(), seed=s, not_private_leaking_noise=True, **settings).regret[-1]
+        for s in range(30)
+    ]
+    assert np.mean(leaking) < 0.7 * np.mean(honest)
+
+
+# --- step by step, where the randomness can be shared ---------------------------------------------
+
+
+def random_crowd(rng: np.random.Generator, experiment: sv.Experiment) -> kernel.Crowd:
+    """A crowd in the middle of things: some bins, some arms gone, sums of any size."""
+    settings = constants(experiment)
+    crowd = kernel.begin(settings, release_every=experiment.release_every, leaking=False)
+    for _ in range(int(rng.integers(0, 7))):
+        nodes = range(crowd.totals[kernel.NODES])
+        shallow = [n for n in nodes if crowd.child[n] == n and crowd.depth[n] < settings.deepest]
+        if shallow:
+            kernel.cut(crowd, rng, int(rng.choice(shallow)))
+    contested = []
+    for node in range(crowd.totals[kernel.NODES]):
+        if crowd.child[node] != node:
+            continue
+        live = int(rng.integers(1, settings.arms + 1))
+        crowd.live[node] = live
+        crowd.arms[node, :live] = np.sort(rng.choice(settings.arms, live, replace=False))
+        crowd.propensities[node, :live] = 1 / live
+        if live > 1:
+            contested.append(node)
+            crowd.users[node] = rng.integers(0, 400, size=crowd.users.shape[1])
+            crowd.pulls[node] = rng.normal(40, 40, size=crowd.pulls.shape[1:])
+            crowd.rewards[node] = crowd.pulls[node] * rng.beta(0.5, 0.5, size=settings.arms)
+            if settings.running_sums and crowd.users[node].max() >= settings.warm_up:
+                crowd.running[node] = rng.normal(300, 200, size=(3, settings.arms)) ** 2
+    crowd.contested[: len(contested)] = contested
+    crowd.totals[kernel.CONTESTED] = len(contested)
+    return crowd
+
+
+def as_state(crowd: kernel.Crowd, experiment: sv.Experiment) -> method.State:
+    """The same sums as the learner keeps them."""
+    from sottovoce.lab.simulate import _paths, _release
+
+    release = _release(experiment, crowd)
+    nodes = {path: node for node, path in enumerate(_paths(crowd))}
+    places = [
+        (nodes[policy.path], place)
+        for policy in release.bins
+        if not policy.settled
+        for place in range(len(policy.arms))
+    ]
+    bins = [nodes[policy.path] for policy in release.bins if not policy.settled]
+    populations = crowd.users.shape[1]
+    return method.State(
+        release.partition,
+        release.bins,
+        rewards=np.array([crowd.rewards[n, :, k] for n, k in places]).reshape(-1, populations).T,
+        pulls=np.array([crowd.pulls[n, :, k] for n, k in places]).reshape(-1, populations).T,
+        users=np.array([crowd.users[n] for n in bins], dtype=np.int64).reshape(-1, populations).T,
+        running=np.array([crowd.running[n, :, k] for n, k in places]).reshape(-1, 3).T,
+    )
+
+
+@pytest.mark.parametrize("preset", ["paper", "authors"])
+def test_from_the_same_sums_the_crowd_and_the_learner_decide_the_same(preset: Any) -> None:
+    """No noise is owed, so a step of the crowd is a step of the learner, bin by bin."""
+    from sottovoce.lab.simulate import _release
+
+    outcomes: Counter[str] = Counter()
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        experiment = sv.Experiment(
+            arms=[f"{k}" for k in range(rng.integers(2, 5))],
+            context=[sv.Numeric(f"x{axis}", 0, 1) for axis in range(rng.integers(1, 4))],
+            epsilon=float(rng.choice([1.0, 8.0, 1024.0])),
+            horizon=2000,
+            auxiliary=[sv.Population(f"{m}", 8.0, 1000) for m in range(rng.integers(0, 3))],
+            method=sv.Ldpmab(preset, c=float(rng.choice([0.01, 0.1, 1]))),
+        )
+        crowd = random_crowd(rng, experiment)
+        state = as_state(crowd, experiment)
+        # The authors' sums grow by the populations that reported: let it be the target.
+        reported = [True, *[False] * (len(experiment.populations) - 1)]
+        if preset == "authors":
+            crowd.fresh[0] = 1
+            crowd.owed[:, 0] = -1  # cancels the noise of this one report
+            state.users[0] += 1
+        kernel.step(crowd, constants(experiment), rng)
+        after, events = method.step(state, constants(experiment), seed=0, reported=reported)
+        release = _release(experiment, crowd)
+        ours, theirs = {p.path: p for p in release.bins}, {p.path: p for p in after.bins}
+        assert ours.keys() == theirs.keys()
+        for path, policy in ours.items():
+            assert policy.arms == theirs[path].arms
+            assert policy.propensities == pytest.approx(theirs[path].propensities, abs=1e-12)
+        outcomes.update(type(event).__name__ for event in events)
+        same_sums = as_state(crowd, experiment)
+        standing = method.Standing.of(same_sums.cells, after.cells)
+        assert len(standing.cells_now) == len(after.cells)
+        assert same_sums.rewards == pytest.approx(after.rewards)
+        assert same_sums.users.tolist() == after.users.tolist()
+        assert same_sums.running == pytest.approx(after.running)
+    assert outcomes["Elimination"] > 50
+    assert outcomes["Cut"] > 50
+
+
+def test_auxiliary_people_are_counted_under_their_own_population() -> None:
+    result = simulate(
+        Slope(),
+        epsilon=1.0,
+        n=300,
+        seed=1,
+        auxiliary=[Auxiliary(200, 4.0), Auxiliary(100, 2.0)],
+        method=sv.Ldpmab("paper", c=1e6),
+    )
+    assert result.crowd.users[0].tolist() == [300, 200, 100]
+    assert [population.epsilon for population in result.experiment.populations] == [1.0, 4.0, 2.0]
