@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from sottovoce.estimate.learner import Learner, Status
-from sottovoce.lab.environments import Slope
+from sottovoce.lab.environments import Slope, regret_at_random
 from sottovoce.lab.people import meet
 from sottovoce.lab.pictures import draw_learning
 from sottovoce.shared.errors import ExperimentError
@@ -52,8 +52,7 @@ def run(*, people: int, epsilon: float, seed: int, out: Path) -> Summary:
         regret = meet(
             environment, learner, people=people, rng=rng, each=lambda: progress.advance(task)
         )
-    means = environment.means(environment.contexts(np.random.default_rng(0), 200_000))
-    lost_at_random = float((means.max(axis=1) - means.mean(axis=1)).mean())
+    lost_at_random = regret_at_random(environment)
     picture = out / "demo.png"
     draw_learning(
         learner.release(),

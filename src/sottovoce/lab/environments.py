@@ -162,6 +162,12 @@ def behaviour(arms: int, kappa: float) -> Floats:
     return np.linspace(kappa / arms, (2 - kappa) / arms, arms)
 
 
+def regret_at_random(environment: Environment, *, people: int = 200_000) -> float:
+    """Return what one person loses on average when arms are pulled at random."""
+    means = environment.means(environment.contexts(np.random.default_rng(0), people))
+    return float((means.max(axis=1) - means.mean(axis=1)).mean())
+
+
 def check_contexts(environment: Environment, contexts: Any, n: int) -> Floats:
     """Check what an environment of a user's own returned."""
     return _in_unit_interval(contexts, (n, environment.dimension), "contexts(rng, n)")

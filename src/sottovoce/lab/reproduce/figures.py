@@ -1,0 +1,186 @@
+"""Pictures worth printing: panels of regret curves with 95 % confidence bands."""
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from sottovoce.lab.environments import Floats, Shifted, regret_at_random
+from sottovoce.lab.pictures import COLOURS
+from sottovoce.lab.reproduce.cases import LINES, MODELS, PUBLISHED, Case, Line, Model
+from sottovoce.lab.reproduce.table import Mean, Row
+
+STYLES: dict[Line | str, dict[str, object]] = {
+    "published": {"linestyle": ":", "marker": "o", "markersize": 4},
+    "leaking": {"linestyle": "--"},
+    "honest": {"linestyle": "-"},
+}
+RANDOM = {"color": "#aaaaaa", "linewidth": 1, "linestyle": (0, (1, 1))}
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """How the cases of an experiment are laid out.
+
+    x: what runs along the horizontal axis; row, column: the panel; colour: the curve.
+    """
+
+    title: str
+    x_label: str
+    x: Callable[[Case], float]
+    row: Callable[[Case], str]
+    column: Callable[[Case], str]
+    colour: Callable[[Case], str]
+
+
+def draw(plot: Plot, rows: list[Row]) -> Figure:
+    """Draw one experiment for one model."""
+    row_names = list(dict.fromkeys(plot.row(row.case) for row in rows))
+    column_names = list(dict.fromkeys(plot.column(row.case) for row in rows))
+    colour_names = list(dict.fromkeys(plot.colour(row.case) for row in rows))
+    figure = Figure(
+        figsize=(3.1 * len(column_names) + 0.6, 2.7 * len(row_names) + 1.2), layout="constrained"
+    )
+    panels = figure.subplots(len(row_names), len(column_names), squeeze=False, sharex=True)
+    for i, row_name in enumerate(row_names):
+        for j, column_name in enumerate(column_names):
+            axes = panels[i][j]
+            here = [
+                row
+                for row in rows
+                if (plot.row(row.case), plot.column(row.case)) == (row_name, column_name)
+            ]
+            for k, colour_name in enumerate(colour_names):
+                curve = [row for row in here if plot.colour(row.case) == colour_name]
+                _draw_curves(axes, plot, curve, COLOURS[k % len(COLOURS)])
+            _draw_random(axes, plot, here)
+            axes.set_title(", ".join(filter(None, (row_name, column_name))), fontsize=10)
+            axes.set_ylim(bottom=0)
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.ticklabel_format(axis="both", scilimits=(-3, 4), useMathText=True)
+            if i == len(row_names) - 1:
+                axes.set_xlabel(plot.x_label)
+            if j == 0:
+                axes.set_ylabel("regret")
+    _legend(figure, colour_names, rows)
+    figure.suptitle(f"{plot.title}, {rows[0].case.model} model")
+    return figure
+
+
+def _draw_curves(axes: Axes, plot: Plot, rows: list[Row], colour: str) -> None:
+    for line in LINES:
+        mine = sorted((r for r in rows if r.case.line == line), key=lambda r: plot.x(r.case))
+        if mine:
+            x = [plot.x(row.case) for row in mine]
+            _draw_mean(axes, x, [row.regret for row in mine], colour, line)
+    known = {plot.x(row.case): row.published for row in rows if row.published is not None}
+    if known:
+        x = sorted(known)
+        _draw_mean(axes, x, [known[each] for each in x], colour, "published")
+
+
+def _draw_mean(axes: Axes, x: list[float], means: list[Mean], colour: str, style: str) -> None:
+    middle = np.array([mean.mean for mean in means])
+    half = np.array([mean.half_width for mean in means])
+    axes.plot(x, middle, color=colour, **STYLES[style])  # type: ignore[arg-type]
+    axes.fill_between(x, middle - half, middle + half, color=colour, alpha=0.15, linewidth=0)
+
+
+def _draw_random(axes: Axes, plot: Plot, rows: list[Row]) -> None:
+    """Draw what arms at random would lose."""
+    lost = regret_at_random(MODELS[rows[0].case.model])
+    people = {plot.x(row.case): row.case.n for row in rows}
+    x = sorted(people)
+    axes.plot(x, [lost * people[each] for each in x], **RANDOM)  # type: ignore[arg-type]
+
+
+def _legend(figure: Figure, colours: list[str], rows: list[Row]) -> None:
+    keys = []
+    if len(colours) > 1:
+        keys += [
+            Line2D([], [], color=COLOURS[k % len(COLOURS)], linewidth=4, label=name)
+            for k, name in enumerate(colours)
+        ]
+    names: dict[str, str] = {str(line): name for line, name in LINES.items()}
+    if any(row.published for row in rows):
+        names["published"] = PUBLISHED
+    for style, name in names.items():
+        keys.append(Line2D([], [], color="black", label=name, **STYLES[style]))  # type: ignore[arg-type]
+    keys.append(Line2D([], [], label="arms at random", **RANDOM))  # type: ignore[arg-type]
+    figure.legend(handles=keys, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Leave a PNG and an SVG; the SVG has no date, so that the same figure is the same file."""
+    figure.savefig(path.with_suffix(".png"), dpi=160)
+    figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+
+
+@dataclass(frozen=True, slots=True)
+class Surfaces:
+    """Functions over the square: ``values`` maps (n, 2) points to one row for each title."""
+
+    title: str
+    titles: list[str]
+    values: Callable[[Floats], Floats]
+
+
+def rewards(model: Model) -> Surfaces:
+    """Return f_k of each arm."""
+    environment = MODELS[model]
+    return Surfaces(
+        f"Reward functions, {model} model",
+        [f"arm {k + 1}" for k in range(environment.arms)],
+        lambda points: environment.means(points).T,
+    )
+
+
+def densities() -> Surfaces:
+    """Return the density of auxiliary contexts for three γ."""
+    gammas = (0.2, 1.0, 2.0)
+    worlds = [Shifted(MODELS["exponential"], gamma) for gamma in gammas]
+    return Surfaces(
+        "Density of auxiliary contexts, 2^γ·(d+γ)/d·‖x - 1/2‖∞^γ",
+        [f"γ = {gamma:g}" for gamma in gammas],
+        lambda points: np.stack([world.density(points) for world in worlds]),
+    )
+
+
+def _square(size: int) -> Floats:
+    grid = (np.arange(size) + 0.5) / size
+    return np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
+
+
+def write_surfaces(shown: Surfaces, path: Path) -> None:
+    """Write the values on a grid of 50 × 50 points."""
+    points = _square(50)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["x1", "x2", *shown.titles])
+        writer.writerows(np.column_stack([points, shown.values(points).T]).round(6).tolist())
+
+
+def draw_surfaces(shown: Surfaces) -> Figure:
+    """Draw the values as colours."""
+    titles = shown.titles
+    surfaces = shown.values(_square(200)).reshape(len(titles), 200, 200)
+    figure = Figure(figsize=(3.4 * len(titles) + 0.8, 3.6), layout="constrained")
+    panels = figure.subplots(1, len(titles), squeeze=False)[0]
+    for axes, surface, name in zip(panels, surfaces, titles, strict=True):
+        image = axes.imshow(
+            surface,
+            origin="lower",
+            extent=(0, 1, 0, 1),
+            cmap="viridis",
+            vmin=0,
+            vmax=surfaces.max(),
+        )
+        axes.set(title=name, xlabel="x¹", ylabel="x²")
+    figure.colorbar(image, ax=panels.tolist())
+    figure.suptitle(shown.title)
+    return figure

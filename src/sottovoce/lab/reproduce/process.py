@@ -1,0 +1,117 @@
+"""The learning process: one point and the whole square, with and without auxiliary data."""
+
+import csv
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from sottovoce.estimate.history import Elimination
+from sottovoce.lab.environments import Floats
+from sottovoce.lab.pictures import COLOURS
+from sottovoce.lab.reproduce.cases import LINES, Case, Model
+from sottovoce.lab.reproduce.figures import STYLES
+from sottovoce.lab.simulate import Result
+from sottovoce.lab.sweep import Run, seed_of
+
+POINT = (1 / 3, 1 / 3)
+PEOPLE, ROWS = 1000, 500
+
+KINDS: dict[str, dict[str, Any]] = {
+    "without auxiliary data": {},
+    "effective auxiliary data": {"epsilon_aux": (8.0,), "n_aux": (ROWS,), "gamma": 0.0},
+    "weak auxiliary data": {"epsilon_aux": (0.5,), "n_aux": (ROWS,), "gamma": 5.0},
+}
+
+
+def cases(model: Model) -> list[Case]:
+    """ε = 1, n_P = 1000, releases every 10 people: the paper's illustrative example."""
+    return [
+        replace(Case("process", model, line, 1.0, PEOPLE, release_every=10), **kind)
+        for line in LINES
+        for kind in KINDS.values()
+    ]
+
+
+def average_regrets(setting: Mapping[str, Any], seed: int) -> dict[str, float]:
+    """Make one run; the figures are the average regrets at each release."""
+    result = Case.of(setting).run(seed, points=[POINT])
+    figures = {}
+    for people, lost, local in zip(
+        result.people, result.regret, result.local_regret[:, 0], strict=True
+    ):
+        figures[f"global {people}"] = lost / people
+        figures[f"local {people}"] = local / people
+    return figures
+
+
+def draw_process(model: Model, runs: list[Run], path: Path) -> Figure:
+    """Global and local average regret over all runs; arms and eliminations of the first one."""
+    every = cases(model)
+    figure = Figure(figsize=(11, 11), layout="constrained")
+    panels = figure.subplots(4, len(KINDS), sharex=True)
+    table = []
+    for index, case in enumerate(every):
+        column = index % len(KINDS)
+        mine = [run.figures for run in runs if run.setting == index]
+        for row, name in enumerate(("global", "local")):
+            keys = sorted(
+                (key for key in mine[0] if key.startswith(name)), key=lambda k: int(k.split()[1])
+            )
+            people = np.array([int(key.split()[1]) for key in keys])
+            values = np.array([[figures[key] for key in keys] for figures in mine])
+            _draw_band(panels[row][column], people, values, case)
+            for k, count in enumerate(people.tolist()):
+                kind = list(KINDS)[column]
+                table.append([case.line, kind, name, count, f"{values[:, k].mean():.4f}"])
+        result = case.run(seed_of(asdict(case), 0), points=[POINT])
+        _draw_arms(panels[2 + index // len(KINDS)][column], result)
+    for column, name in enumerate(KINDS):
+        panels[0][column].set_title(name)
+        panels[3][column].set_xlabel("people")
+    labels = (
+        "average regret",
+        "average regret at (1/3, 1/3)",
+        *(f"arms at (1/3, 1/3)\n{line} noise" for line in LINES),
+    )
+    for row, label in enumerate(labels):
+        panels[row][0].set_ylabel(label)
+    panels[0][0].legend(frameon=False, fontsize=8)
+    figure.suptitle(
+        f"Learning process, {model} model, ε = 1: means with 95 % bands; arms of a single run,\n"
+        "with a line where one of them was eliminated at the point"
+    )
+    with path.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["line", "auxiliary", "regret", "people", "average"])
+        writer.writerows(table)
+    return figure
+
+
+def _draw_band(axes: Axes, people: Any, values: Floats, case: Case) -> None:
+    mean = values.mean(axis=0)
+    half = 1.96 * values.std(axis=0, ddof=1 if len(values) > 1 else 0) / np.sqrt(len(values))
+    colour = COLOURS[list(LINES).index(case.line)]
+    style = STYLES[case.line]
+    axes.plot(people, mean, color=colour, label=LINES[case.line], **style)  # type: ignore[arg-type]
+    axes.fill_between(people, mean - half, mean + half, color=colour, alpha=0.2, linewidth=0)
+    axes.set_ylim(bottom=0)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_arms(axes: Axes, result: Result) -> None:
+    """How often each arm was pulled at the point, and when one was eliminated there."""
+    ratios = result.arm_ratios[:, 0]
+    axes.stackplot(
+        result.people, ratios.T, colors=COLOURS[: ratios.shape[1]], labels=result.experiment.arms
+    )
+    before = sum(population.users for population in result.experiment.auxiliary)
+    home = result.release.partition.find(POINT)
+    for dated in result.history:
+        if isinstance(dated.event, Elimination) and home.startswith(dated.event.path):
+            axes.axvline(max(0, dated.reports - before), color="black", linestyle="--", linewidth=1)
+    axes.set(ylim=(0, 1), xlim=(0, result.people[-1]))

@@ -1,0 +1,123 @@
+"""Runs → a table of means with 95 % confidence, and the published means beside them."""
+
+import csv
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from sottovoce.lab.reproduce.cases import Case
+from sottovoce.lab.sweep import Run
+from sottovoce.shared.errors import ExperimentError
+
+COLUMNS = [
+    *("experiment", "model", "line", "epsilon", "epsilon_aux", "gamma", "kappa"),
+    *("n_target", "n_aux", "reps", "regret_mean", "regret_sd", "regret_low", "regret_high"),
+    *("published_mean", "published_sd", "published_reps"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A mean over repetitions."""
+
+    mean: float
+    sd: float
+    reps: int
+
+    @property
+    def half_width(self) -> float:
+        """Half of the 95 % confidence interval of the mean."""
+        return 1.96 * self.sd / math.sqrt(self.reps)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One case: our mean, and the published one where there is one."""
+
+    case: Case
+    regret: Mean
+    published: Mean | None
+
+
+def make_table(cases: list[Case], runs: list[Run], published: Path | None) -> list[Row]:
+    """Average the runs of each case."""
+    values: dict[int, list[float]] = defaultdict(list)
+    for run in runs:
+        values[run.setting].append(run.figures["regret"])
+    known = {} if published is None else read_published(published)
+    return [
+        Row(case, _mean(values[index]), known.get(_key(case))) for index, case in enumerate(cases)
+    ]
+
+
+def _mean(values: list[float]) -> Mean:
+    mean = math.fsum(values) / len(values)
+    square = math.fsum((value - mean) ** 2 for value in values)
+    return Mean(mean, math.sqrt(square / max(1, len(values) - 1)), len(values))
+
+
+Key = tuple[str, str, float, tuple[float, ...], float, float, int, tuple[int, ...]]
+
+
+def _key(case: Case) -> Key:
+    """Identify a case in the authors' logs; empty sets have no ε worth comparing."""
+    budgets = case.epsilon_aux if any(case.n_aux) else (0.0,) * len(case.n_aux)
+    return (
+        *(case.experiment, case.model, float(case.epsilon), budgets),
+        *(case.gamma, case.kappa, case.n, case.n_aux),
+    )
+
+
+def read_published(path: Path) -> dict[Key, Mean]:
+    """Read the means of the authors' logs (a CSV with a line for each of their settings)."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        return {_published_key(row): _published_mean(row) for row in rows}
+    except (OSError, KeyError, ValueError) as error:
+        raise ExperimentError(
+            f"{path} must be a CSV of published means, with columns experiment, model, epsilon, …; "
+            f"{error!r}"
+        ) from error
+
+
+def _published_key(row: dict[str, str]) -> Key:
+    sets, users = int(row["M"]), int(row["n_aux"])
+    if row["order"]:
+        budgets: tuple[float, ...] = (8.0, 2.0) if row["order"] == "first_sup" else (2.0, 8.0)
+    else:
+        budgets = (float(row["epsilon_aux"]),) * sets
+    if users == 0:
+        budgets = (0.0,) * sets
+    return (
+        *(row["experiment"], row["model"], float(row["epsilon"]), budgets),
+        *(float(row["gamma"]), float(row["kappa"]), int(row["n_target"]), (users,) * sets),
+    )
+
+
+def _published_mean(row: dict[str, str]) -> Mean:
+    return Mean(float(row["regret_mean"]), float(row["regret_sd"]), int(row["reps"]))
+
+
+def write_csv(rows: list[Row], path: Path) -> None:
+    """Write the table for people and spreadsheets."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        for row in rows:
+            case, regret = row.case, row.regret
+            published: tuple[object, ...] = ("", "", "")
+            if row.published is not None:
+                published = (row.published.mean, row.published.sd, row.published.reps)
+            writer.writerow(
+                [
+                    *(case.experiment, case.model, case.line, case.epsilon),
+                    *(" ".join(f"{e:g}" for e in case.epsilon_aux), case.gamma, case.kappa),
+                    *(case.n, " ".join(map(str, case.n_aux)), regret.reps),
+                    *(f"{regret.mean:.1f}", f"{regret.sd:.1f}"),
+                    f"{regret.mean - regret.half_width:.1f}",
+                    f"{regret.mean + regret.half_width:.1f}",
+                    *published,
+                ]
+            )

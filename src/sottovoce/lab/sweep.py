@@ -1,0 +1,188 @@
+"""Sweeps: settings × repetitions, on all cores or a cluster, resumable after a kill.
+
+Each run has a seed of its own, made from its setting and its repetition, so that the numbers do not
+depend on the number of workers or on the order in which runs end. Results are appended to a file as
+they come; when all are there, the file is put in order, so that a sweep that was killed and started
+again leaves the same file as one that was not.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import joblib
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from sottovoce.shared import check
+from sottovoce.shared.errors import ExperimentError, must
+from sottovoce.shared.experiment import canonical_json
+
+Setting = Mapping[str, Any]
+"""Anything that JSON can hold."""
+
+Task = Callable[[Setting, int], Mapping[str, float]]
+"""Given a setting and a seed, make one run and return its figures."""
+
+Engine = Literal["joblib", "ray"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One repetition of one setting, and its figures."""
+
+    setting: int
+    repetition: int
+    figures: Mapping[str, float]
+
+
+def sweep(
+    task: Task,
+    settings: Sequence[Setting],
+    *,
+    reps: int,
+    path: Path,
+    workers: int = -1,
+    engine: Engine = "joblib",
+    title: str = "runs",
+) -> list[Run]:
+    """Run every setting ``reps`` times, with a progress bar; return the runs in order.
+
+    path: where results are kept; runs that it already has are not made again.
+    workers: how many processes; -1 for all cores (or all of the cluster).
+    """
+    check.whole_number(reps, what="reps", least=1)
+    book = _Book(path, settings, reps)
+    missing = [
+        (setting, repetition)
+        for setting in range(len(settings))
+        for repetition in range(reps)
+        if (setting, repetition) not in book.done
+    ]
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with (
+        Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as progress,
+        book,
+    ):
+        bar = progress.add_task(title, total=len(settings) * reps, completed=len(book.done))
+        jobs = (
+            joblib.delayed(_one)(task, settings[setting], setting, repetition)
+            for setting, repetition in missing
+        )
+        for run in _results(jobs, workers=workers, engine=engine, count=len(missing)):
+            book.write(run)
+            progress.advance(bar)
+    return book.close_in_order()
+
+
+def seed_of(setting: Setting, repetition: int) -> int:
+    """Return the seed of a run: the same wherever and whenever it is made."""
+    text = canonical_json([setting, repetition])
+    return int.from_bytes(hashlib.sha256(text).digest()[:6], "big")
+
+
+def _one(task: Task, setting: Setting, index: int, repetition: int) -> Run:
+    return Run(index, repetition, task(setting, seed_of(setting, repetition)))
+
+
+def _results(jobs: Iterable[Any], *, workers: int, engine: Engine, count: int) -> Iterator[Run]:
+    """Yield results as they come."""
+    if count == 0:
+        return
+    if engine == "joblib":
+        yield from joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
+        return
+    try:
+        from ray.util.joblib import register_ray
+    except ImportError as error:
+        raise ExperimentError("engine ray needs Ray: pip install 'sottovoce[cluster]'") from error
+    register_ray()
+    with joblib.parallel_config(backend="ray", n_jobs=workers):
+        # This backend returns lists only: rounds of runs, each written down when it ends.
+        pending = list(jobs)
+        size = 16 * joblib.effective_n_jobs(workers)
+        for start in range(0, len(pending), size):
+            yield from joblib.Parallel()(pending[start : start + size])
+
+
+class _Book:
+    """The file of results: a heading, then one run a line."""
+
+    def __init__(self, path: Path, settings: Sequence[Setting], reps: int) -> None:
+        self.path = path
+        digest = hashlib.sha256(canonical_json(list(settings))).hexdigest()[:16]
+        self.heading = {"sweep": digest, "settings": len(settings), "reps": reps}
+        self.done: dict[tuple[int, int], Run] = {}
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # Opened before any work, so that a folder that cannot be written costs nothing.
+            self.file = path.open("a+", encoding="utf-8")
+        except OSError as error:
+            raise ExperimentError(f"{path} must be a file that can be written; {error}") from error
+        self._read()
+
+    def _read(self) -> None:
+        self.file.seek(0)
+        lines = self.file.read().splitlines(keepends=True)
+        if not lines:
+            self._append(self.heading)
+            return
+        heading = _parse(lines[0])
+        if heading != self.heading:
+            raise ExperimentError(
+                must(
+                    f"the sweep file {self.path}",
+                    f"be of {self.heading} (or choose another folder)",
+                    heading,
+                )
+            )
+        whole = len(lines[0].encode())
+        for line in lines[1:]:
+            entry = _parse(line)
+            if entry is None:  # the last line of a killed run: it is cut off, and made again
+                self.file.truncate(whole)
+                break
+            run = Run(entry["setting"], entry["repetition"], entry["figures"])
+            self.done[run.setting, run.repetition] = run
+            whole += len(line.encode())
+
+    def __enter__(self) -> "_Book":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
+
+    def write(self, run: Run) -> None:
+        """Append one run."""
+        self.done[run.setting, run.repetition] = run
+        self._append(_entry(run))
+
+    def _append(self, entry: Mapping[str, Any]) -> None:
+        self.file.write(json.dumps(entry) + "\n")
+        self.file.flush()
+
+    def close_in_order(self) -> list[Run]:
+        """Put the runs in order, in the file too."""
+        runs = [self.done[key] for key in sorted(self.done)]
+        ordered = self.path.with_suffix(".ordered")
+        lines = [json.dumps(self.heading), *(json.dumps(_entry(run)) for run in runs)]
+        ordered.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        ordered.replace(self.path)
+        return runs
+
+
+def _entry(run: Run) -> dict[str, Any]:
+    figures = {name: float(value) for name, value in sorted(run.figures.items())}
+    return {"setting": run.setting, "repetition": run.repetition, "figures": figures}
+
+
+def _parse(line: str) -> Any:
+    if not line.endswith("\n"):
+        return None
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
