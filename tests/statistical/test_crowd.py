@@ -16,7 +16,8 @@ import sottovoce as sv
 from sottovoce.estimate.history import Cut, Elimination
 from sottovoce.estimate.ldpmab import method
 from sottovoce.estimate.ldpmab.constants import constants
-from sottovoce.lab import crowd as kernel
+from sottovoce.lab.crowd import steps
+from sottovoce.lab.crowd.state import CONTESTED, NODES, Crowd, begin
 from sottovoce.lab.environments import Exponential, Slope
 from sottovoce.lab.people import meet
 from sottovoce.lab.simulate import Auxiliary, simulate
@@ -117,7 +118,7 @@ def test_the_sums_of_a_bin_have_the_same_law() -> None:
 def test_a_sum_of_noises_drawn_at_once_is_a_sum_of_noises(count: int) -> None:
     rng = np.random.default_rng(7)
     shift = count - 1 / 3
-    at_once = [kernel.laplace_sum(rng, count, shift, (9 * shift) ** -0.5) for _ in range(20_000)]
+    at_once = [steps.laplace_sum(rng, count, shift, (9 * shift) ** -0.5) for _ in range(20_000)]
     one_by_one = rng.laplace(size=(20_000, count)).sum(axis=1)
     assert stats.ks_2samp(at_once, one_by_one).pvalue > EACH
 
@@ -136,17 +137,17 @@ def test_the_leaking_noise_is_not_the_honest_one() -> None:
 # --- step by step, where the randomness can be shared ---------------------------------------------
 
 
-def random_crowd(rng: np.random.Generator, experiment: sv.Experiment) -> kernel.Crowd:
+def random_crowd(rng: np.random.Generator, experiment: sv.Experiment) -> Crowd:
     """A crowd in the middle of things: some bins, some arms gone, sums of any size."""
     settings = constants(experiment)
-    crowd = kernel.begin(settings, release_every=experiment.release_every, leaking=False)
+    crowd = begin(settings, release_every=experiment.release_every, leaking=False)
     for _ in range(int(rng.integers(0, 7))):
-        nodes = range(crowd.totals[kernel.NODES])
+        nodes = range(crowd.totals[NODES])
         shallow = [n for n in nodes if crowd.child[n] == n and crowd.depth[n] < settings.deepest]
         if shallow:
-            kernel.cut(crowd, rng, int(rng.choice(shallow)))
+            steps.cut(crowd, rng, int(rng.choice(shallow)))
     contested = []
-    for node in range(crowd.totals[kernel.NODES]):
+    for node in range(crowd.totals[NODES]):
         if crowd.child[node] != node:
             continue
         live = int(rng.integers(1, settings.arms + 1))
@@ -161,11 +162,11 @@ def random_crowd(rng: np.random.Generator, experiment: sv.Experiment) -> kernel.
             if settings.running_sums and crowd.users[node].max() >= settings.warm_up:
                 crowd.running[node] = rng.normal(300, 200, size=(3, settings.arms)) ** 2
     crowd.contested[: len(contested)] = contested
-    crowd.totals[kernel.CONTESTED] = len(contested)
+    crowd.totals[CONTESTED] = len(contested)
     return crowd
 
 
-def as_state(crowd: kernel.Crowd, experiment: sv.Experiment) -> method.State:
+def as_state(crowd: Crowd, experiment: sv.Experiment) -> method.State:
     """The same sums as the learner keeps them."""
     from sottovoce.lab.simulate import _paths, _release
 
@@ -213,7 +214,7 @@ def test_from_the_same_sums_the_crowd_and_the_learner_decide_the_same(preset: An
             crowd.fresh[0] = 1
             crowd.owed[:, 0] = -1  # cancels the noise of this one report
             state.users[0] += 1
-        kernel.step(crowd, constants(experiment), rng)
+        steps.step(crowd, constants(experiment), rng)
         after, events = method.step(state, constants(experiment), seed=0, reported=reported)
         release = _release(experiment, crowd)
         ours, theirs = {p.path: p for p in release.bins}, {p.path: p for p in after.bins}

@@ -47,13 +47,16 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     return kernel
 
 
-def keep_kernels() -> None:
+def _keep_kernels() -> None:
     """Choose the cache folder by the source of all that makes up a kernel."""
     digest = hashlib.sha256()
-    for path in sorted({*_HERE.glob("*.py"), *(_HERE.parent / "estimate").rglob("*.py")}):
+    for path in sorted([*_HERE.rglob("*.py"), *(_HERE.parent / "estimate").rglob("*.py")]):
         digest.update(path.read_bytes())
     home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     folder = home / "sottovoce" / digest.hexdigest()[:16]
     if not folder.exists():
         print("compiling the crowd, once (about half a minute) …", file=sys.stderr, flush=True)
     numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
+
+
+_keep_kernels()

@@ -9,8 +9,8 @@ import numpy as np
 
 from sottovoce.estimate.history import Cut, Dated, Elimination, Event
 from sottovoce.estimate.ldpmab.constants import constants
-from sottovoce.lab import crowd as kernel
-from sottovoce.lab.crowd import Crowd
+from sottovoce.lab.crowd.people import contribute, look, serve
+from sottovoce.lab.crowd.state import ELIMINATED, EVENTS, NODES, REPORTS, Crowd, begin, grow
 from sottovoce.lab.environments import (
     Counts,
     Environment,
@@ -106,9 +106,16 @@ def simulate(
         release_every=release_every,
         seed=seed,
     )
+    worlds = [each.environment or environment for each in auxiliary]
+    for world in worlds:
+        if (world.arms, world.dimension) != (environment.arms, environment.dimension):
+            rule = f"have {environment.arms} arms and d = {environment.dimension}"
+            came = f"{world.arms} and {world.dimension}"
+            raise ExperimentError(must("an auxiliary environment", rule, came))
+    policies = [behaviour(environment.arms, each.kappa) for each in auxiliary]
     run = _Run(experiment, environment, points, leaking=not_private_leaking_noise)
-    for m, each in enumerate(auxiliary, start=1):
-        run.contribute(each, each.environment or environment, population=m)
+    for m, each in enumerate(auxiliary):
+        run.contribute(worlds[m], each.users, policy=policies[m], population=m + 1)
     run.serve(environment, n)
     return run.result()
 
@@ -121,11 +128,9 @@ class _Run:
     ) -> None:
         self.experiment = experiment
         self.constants = constants(experiment)
-        self.crowd = kernel.begin(
-            self.constants, release_every=experiment.release_every, leaking=leaking
-        )
+        self.crowd = begin(self.constants, release_every=experiment.release_every, leaking=leaking)
         self.world, self.chance = np.random.default_rng(experiment.seed).spawn(2)
-        self.points = check_points(experiment, points)
+        self.points = _check_points(experiment, points)
         self.point_means = check_means(
             environment, environment.means(self.points), len(self.points)
         )
@@ -134,16 +139,16 @@ class _Run:
         self.regret: list[Floats] = []
         self.policies: list[Floats] = []
 
-    def contribute(self, each: Auxiliary, environment: Environment, *, population: int) -> None:
-        """Let the rows of one auxiliary population come."""
-        arms = len(self.experiment.arms)
-        policy = behaviour(arms, each.kappa)
-        for size in _blocks(each.users):
+    def contribute(
+        self, environment: Environment, users: int, *, policy: Floats, population: int
+    ) -> None:
+        """Let the rows of one auxiliary population come, with arms by its behaviour policy."""
+        for size in _blocks(users):
             contexts, means, outcomes = self._draw(environment, size)
-            logged = self.world.choice(arms, size=size, p=policy)
+            logged = self.world.choice(len(policy), size=size, p=policy)
             done = 0
             while done < size:
-                done = kernel.contribute(
+                done = contribute(
                     self.crowd,
                     self.constants,
                     self.chance,
@@ -155,12 +160,12 @@ class _Run:
                     logged,
                 )
                 if done < size:
-                    self.crowd = kernel.grow(self.crowd)
+                    self.crowd = grow(self.crowd)
 
     def serve(self, environment: Environment, users: int) -> None:
         """Let the target users come, and follow what they lose."""
         every, arms = self.experiment.release_every, len(self.experiment.arms)
-        before = int(self.crowd.totals[kernel.REPORTS])
+        before = int(self.crowd.totals[REPORTS])
         passed = 0
         for size in _blocks(users):
             contexts, means, outcomes = self._draw(environment, size)
@@ -168,7 +173,7 @@ class _Run:
             policies = np.empty((len(regret), len(self.points), arms))
             done = releases = 0
             while done < size:
-                done, more = kernel.serve(
+                done, more = serve(
                     self.crowd,
                     self.constants,
                     self.chance,
@@ -183,7 +188,7 @@ class _Run:
                 )
                 releases += more
                 if done < size:
-                    self.crowd = kernel.grow(self.crowd)
+                    self.crowd = grow(self.crowd)
             self.regret.append(regret[:releases])
             self.policies.append(policies[:releases])
             passed += releases
@@ -191,7 +196,7 @@ class _Run:
         self.people = list(range(first, first + passed * every, every))
         if not self.people or self.people[-1] < users:  # the last people, after the last release
             policy = np.empty((1, len(self.points), arms))
-            kernel.look(self.crowd, self.points, policy[0])
+            look(self.crowd, self.points, policy[0])
             self.people.append(users)
             self.regret.append(self.lost.copy())
             self.policies.append(policy)
@@ -225,12 +230,12 @@ class _Run:
         )
 
 
-def check_points(experiment: Experiment, points: Any) -> Floats:
+def _check_points(experiment: Experiment, points: Any) -> Floats:
     """Check the places at which to follow the policy."""
     shape = (len(points), experiment.dimension)
-    array = np.array(points, dtype=np.float64).reshape(
-        shape if len(points) == 0 else (-1, shape[1])
-    )
+    array = np.array(points, dtype=np.float64)
+    if len(points) == 0:
+        array = array.reshape(shape)
     if array.shape != shape or not ((array >= 0) & (array <= 1)).all():
         raise ExperimentError(must("points", f"be places of [0, 1]^{shape[1]}", points))
     return array
@@ -242,7 +247,7 @@ def _blocks(users: int) -> list[int]:
 
 def _paths(crowd: Crowd) -> list[str]:
     """Name each node by its path from the root."""
-    paths = [""] * int(crowd.totals[kernel.NODES])
+    paths = [""] * int(crowd.totals[NODES])
     for node, path in enumerate(paths):
         # Children come after their parents, so the parent's path is known by now.
         if crowd.child[node] != node:
@@ -254,9 +259,9 @@ def _paths(crowd: Crowd) -> list[str]:
 def _history(crowd: Crowd) -> tuple[Dated, ...]:
     paths = _paths(crowd)
     events: list[Dated] = []
-    for reports, kind, node, what in crowd.events[: crowd.totals[kernel.EVENTS]].tolist():
+    for reports, kind, node, what in crowd.events[: crowd.totals[EVENTS]].tolist():
         event: Event = Cut(paths[node], what)
-        if kind == kernel.ELIMINATED:
+        if kind == ELIMINATED:
             event = Elimination(paths[node], (what,))
         events.append(Dated(reports, event))
     return tuple(events)

@@ -13,6 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
 import joblib
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -122,7 +127,20 @@ class _Book:
             self.file = path.open("a+", encoding="utf-8")
         except OSError as error:
             raise ExperimentError(f"{path} must be a file that can be written; {error}") from error
+        self._lock()
         self._read()
+
+    def _lock(self) -> None:
+        """Keep a second sweep off the same file, where the system can."""
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self.file.close()
+            raise ExperimentError(
+                f"the sweep file {self.path} must have one writer; another sweep has it open"
+            ) from error
 
     def _read(self) -> None:
         self.file.seek(0)
@@ -132,6 +150,7 @@ class _Book:
             return
         heading = _parse(lines[0])
         if heading != self.heading:
+            self.file.close()
             raise ExperimentError(
                 must(
                     f"the sweep file {self.path}",

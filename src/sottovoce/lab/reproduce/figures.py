@@ -20,6 +20,9 @@ STYLES: dict[Line | str, dict[str, object]] = {
     "leaking": {"linestyle": "--"},
     "honest": {"linestyle": "-"},
 }
+LINE_COLOURS = {"published": "black", "leaking": COLOURS[1], "honest": COLOURS[0]}
+"""For panels with one curve of each kind, where colour is free to tell the kinds apart."""
+
 RANDOM = {"color": "#aaaaaa", "linewidth": 1, "linestyle": (0, (1, 1))}
 
 
@@ -57,12 +60,15 @@ def draw(plot: Plot, rows: list[Row]) -> Figure:
             ]
             for k, colour_name in enumerate(colour_names):
                 curve = [row for row in here if plot.colour(row.case) == colour_name]
-                _draw_curves(axes, plot, curve, COLOURS[k % len(COLOURS)])
+                colour = COLOURS[k % len(COLOURS)] if len(colour_names) > 1 else None
+                _draw_curves(axes, plot, curve, colour)
+            # The curves set the scale; what arms at random lose may leave the panel.
+            axes.set_ylim(0, axes.get_ylim()[1])
             _draw_random(axes, plot, here)
             axes.set_title(", ".join(filter(None, (row_name, column_name))), fontsize=10)
-            axes.set_ylim(bottom=0)
             axes.spines[["top", "right"]].set_visible(False)
-            axes.ticklabel_format(axis="both", scilimits=(-3, 4), useMathText=True)
+            axes.xaxis.set_major_formatter(_in_thousands)
+            axes.yaxis.set_major_formatter(_in_thousands)
             if i == len(row_names) - 1:
                 axes.set_xlabel(plot.x_label)
             if j == 0:
@@ -72,7 +78,11 @@ def draw(plot: Plot, rows: list[Row]) -> Figure:
     return figure
 
 
-def _draw_curves(axes: Axes, plot: Plot, rows: list[Row], colour: str) -> None:
+def _in_thousands(value: float, _: object) -> str:
+    return f"{value / 1000:g}k" if abs(value) >= 1000 else f"{value:g}"
+
+
+def _draw_curves(axes: Axes, plot: Plot, rows: list[Row], colour: str | None) -> None:
     for line in LINES:
         mine = sorted((r for r in rows if r.case.line == line), key=lambda r: plot.x(r.case))
         if mine:
@@ -84,9 +94,12 @@ def _draw_curves(axes: Axes, plot: Plot, rows: list[Row], colour: str) -> None:
         _draw_mean(axes, x, [known[each] for each in x], colour, "published")
 
 
-def _draw_mean(axes: Axes, x: list[float], means: list[Mean], colour: str, style: str) -> None:
+def _draw_mean(
+    axes: Axes, x: list[float], means: list[Mean], colour: str | None, style: str
+) -> None:
     middle = np.array([mean.mean for mean in means])
     half = np.array([mean.half_width for mean in means])
+    colour = colour or LINE_COLOURS[style]
     axes.plot(x, middle, color=colour, **STYLES[style])  # type: ignore[arg-type]
     axes.fill_between(x, middle - half, middle + half, color=colour, alpha=0.15, linewidth=0)
 
@@ -110,7 +123,8 @@ def _legend(figure: Figure, colours: list[str], rows: list[Row]) -> None:
     if any(row.published for row in rows):
         names["published"] = PUBLISHED
     for style, name in names.items():
-        keys.append(Line2D([], [], color="black", label=name, **STYLES[style]))  # type: ignore[arg-type]
+        colour = "black" if len(colours) > 1 else LINE_COLOURS[style]
+        keys.append(Line2D([], [], color=colour, label=name, **STYLES[style]))  # type: ignore[arg-type]
     keys.append(Line2D([], [], label="arms at random", **RANDOM))  # type: ignore[arg-type]
     figure.legend(handles=keys, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
 
