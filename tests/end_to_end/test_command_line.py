@@ -60,3 +60,18 @@ def test_every_command_explains_itself(arguments: list[str]) -> None:
     done = run(*arguments)
     assert done.returncode == 0
     assert "Usage: sottovoce" in done.stdout
+
+
+def test_simulate_prints_the_mean_regret() -> None:
+    done = run("simulate", "--n", "2000", "--epsilon", "1024", "--reps", "3", "--json")
+    figures = json.loads(done.stdout)
+    assert 0 < figures["regret_mean"] < figures["regret_at_random"]
+    assert "regret" in run("simulate", "--n", "1000", "--reps", "2").stdout
+
+
+def test_bench_speed_has_a_line_for_each_size() -> None:
+    done = run("bench", "speed", "--seconds", "0", "--json")
+    lines = json.loads(done.stdout)
+    sizes = {(line["release_every"], line["epsilon"], line["n"]) for line in lines}
+    assert sizes == {(e, eps, n) for e in (1, 100) for eps in (1, 1024) for n in (20_000, 160_000)}
+    assert all(line["median"] > 0 for line in lines)

@@ -14,7 +14,7 @@ from sottovoce.estimate.history import Elimination
 from sottovoce.lab.environments import Floats
 from sottovoce.lab.pictures import COLOURS
 from sottovoce.lab.reproduce.cases import LINES, Case, Model
-from sottovoce.lab.reproduce.figures import STYLES
+from sottovoce.lab.reproduce.figures import LINE_COLOURS, STYLES
 from sottovoce.lab.simulate import Result
 from sottovoce.lab.sweep import Run, seed_of
 
@@ -70,6 +70,10 @@ def draw_process(model: Model, runs: list[Run], path: Path) -> Figure:
                 table.append([case.line, kind, name, count, f"{values[:, k].mean():.4f}"])
         result = case.run(seed_of(asdict(case), 0), points=[POINT])
         _draw_arms(panels[2 + index // len(KINDS)][column], result)
+    for row in range(2):
+        top = max(axes.get_ylim()[1] for axes in panels[row])
+        for axes in panels[row]:
+            axes.set_ylim(0, top)
     for column, name in enumerate(KINDS):
         panels[0][column].set_title(name)
         panels[3][column].set_xlabel("people")
@@ -95,11 +99,10 @@ def draw_process(model: Model, runs: list[Run], path: Path) -> Figure:
 def _draw_band(axes: Axes, people: Any, values: Floats, case: Case) -> None:
     mean = values.mean(axis=0)
     half = 1.96 * values.std(axis=0, ddof=1 if len(values) > 1 else 0) / np.sqrt(len(values))
-    colour = COLOURS[list(LINES).index(case.line)]
+    colour = LINE_COLOURS[case.line]
     style = STYLES[case.line]
     axes.plot(people, mean, color=colour, label=LINES[case.line], **style)  # type: ignore[arg-type]
     axes.fill_between(people, mean - half, mean + half, color=colour, alpha=0.2, linewidth=0)
-    axes.set_ylim(bottom=0)
     axes.spines[["top", "right"]].set_visible(False)
 
 

@@ -1,13 +1,13 @@
 """Run an experiment of the paper, and leave a CSV, a PNG and an SVG for each model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from sottovoce.lab.reproduce import cases as paper
 from sottovoce.lab.reproduce import figures, process
 from sottovoce.lab.reproduce.cases import MODELS, Case, Model, as_settings, total_regret
-from sottovoce.lab.reproduce.table import make_table, write_csv
+from sottovoce.lab.reproduce.table import Key, Mean, make_table, read_published, write_csv
 from sottovoce.lab.sweep import Engine, sweep
 from sottovoce.shared.errors import ExperimentError, must
 
@@ -115,10 +115,12 @@ def reproduce(name: str, sizes: Sizes) -> list[Path]:
     if name == "densities":
         _show_surfaces(figures.densities(), sizes.out / name)
         return [sizes.out / f"{name}.png"]
+    # Read before any work, so that a wrong file costs nothing.
+    published = {} if sizes.published is None else read_published(sizes.published)
     left = []
     for model in MODELS:
         path = sizes.out / f"{name}-{model}"
-        _reproduce_model(name, model, path, sizes)
+        _reproduce_model(name, model, path, sizes, published)
         left.append(path.with_name(f"{path.name}.png"))
     return left
 
@@ -128,7 +130,9 @@ def _show_surfaces(shown: figures.Surfaces, path: Path) -> None:
     figures.save(figures.draw_surfaces(shown), path)
 
 
-def _reproduce_model(name: str, model: Model, path: Path, sizes: Sizes) -> None:
+def _reproduce_model(
+    name: str, model: Model, path: Path, sizes: Sizes, published: Mapping[Key, Mean]
+) -> None:
     if name == "rewards":
         _show_surfaces(figures.rewards(model), path)
         return
@@ -148,6 +152,6 @@ def _reproduce_model(name: str, model: Model, path: Path, sizes: Sizes) -> None:
     if name == "process":
         figures.save(process.draw_process(model, runs, path), path)
         return
-    rows = make_table(cases, runs, sizes.published)
+    rows = make_table(cases, runs, published)
     write_csv(rows, path.with_suffix(".csv"))
     figures.save(figures.draw(CURVES[name].plot, rows), path)

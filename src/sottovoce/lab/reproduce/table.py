@@ -3,6 +3,7 @@
 import csv
 import math
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,14 +41,14 @@ class Row:
     published: Mean | None
 
 
-def make_table(cases: list[Case], runs: list[Run], published: Path | None) -> list[Row]:
+def make_table(cases: list[Case], runs: list[Run], published: Mapping["Key", Mean]) -> list[Row]:
     """Average the runs of each case."""
     values: dict[int, list[float]] = defaultdict(list)
     for run in runs:
         values[run.setting].append(run.figures["regret"])
-    known = {} if published is None else read_published(published)
     return [
-        Row(case, _mean(values[index]), known.get(_key(case))) for index, case in enumerate(cases)
+        Row(case, _mean(values[index]), published.get(_key(case)))
+        for index, case in enumerate(cases)
     ]
 
 
