@@ -47,7 +47,8 @@ def draw(plot: Plot, rows: list[Row]) -> Figure:
     column_names = list(dict.fromkeys(plot.column(row.case) for row in rows))
     colour_names = list(dict.fromkeys(plot.colour(row.case) for row in rows))
     figure = Figure(
-        figsize=(3.1 * len(column_names) + 0.6, 2.7 * len(row_names) + 1.2), layout="constrained"
+        figsize=(max(9.0, 3.1 * len(column_names) + 0.6), 2.7 * len(row_names) + 1.6),
+        layout="constrained",
     )
     panels = figure.subplots(len(row_names), len(column_names), squeeze=False, sharex=True)
     for i, row_name in enumerate(row_names):
@@ -74,7 +75,7 @@ def draw(plot: Plot, rows: list[Row]) -> Figure:
             if j == 0:
                 axes.set_ylabel("regret")
     _legend(figure, colour_names, rows)
-    figure.suptitle(f"{plot.title}, {rows[0].case.model} model")
+    figure.suptitle(f"{plot.title}\n{rows[0].case.model} model")
     return figure
 
 
@@ -126,7 +127,7 @@ def _legend(figure: Figure, colours: list[str], rows: list[Row]) -> None:
         colour = "black" if len(colours) > 1 else LINE_COLOURS[style]
         keys.append(Line2D([], [], color=colour, label=name, **STYLES[style]))  # type: ignore[arg-type]
     keys.append(Line2D([], [], label="arms at random", **RANDOM))  # type: ignore[arg-type]
-    figure.legend(handles=keys, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    figure.legend(handles=keys, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
 
 
 def save(figure: Figure, path: Path) -> None:

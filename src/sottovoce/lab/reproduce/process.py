@@ -19,7 +19,7 @@ from sottovoce.lab.simulate import Result
 from sottovoce.lab.sweep import Run, seed_of
 
 POINT = (1 / 3, 1 / 3)
-PEOPLE, ROWS = 1000, 500
+PEOPLE, ROWS = 10_000, 500
 
 KINDS: dict[str, dict[str, Any]] = {
     "without auxiliary data": {},
@@ -29,7 +29,10 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def cases(model: Model) -> list[Case]:
-    """ε = 1, n_P = 1000, releases every 10 people: the paper's illustrative example."""
+    """ε = 1, releases every 10 people: the paper's illustrative example.
+
+    Its caption says n_P = 1000; the authors' logs have 10,000 people in 1000 batches of 10.
+    """
     return [
         replace(Case("process", model, line, 1.0, PEOPLE, release_every=10), **kind)
         for line in LINES
