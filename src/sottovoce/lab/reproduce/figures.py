@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -131,9 +132,10 @@ def _legend(figure: Figure, colours: list[str], rows: list[Row]) -> None:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Leave a PNG and an SVG; the SVG has no date, so that the same figure is the same file."""
+    """Leave a PNG and an SVG, without dates or random names: the same figure is the same file."""
     figure.savefig(path.with_suffix(".png"), dpi=160)
-    figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+    with rc_context({"svg.hashsalt": "sottovoce"}):
+        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
 
 
 @dataclass(frozen=True, slots=True)
