@@ -132,6 +132,8 @@ def test_cuts_survive_the_wire(partition: Partition) -> None:
     "cuts",
     [
         {"0": 0},
+        {"0" * depth: 0 for depth in range(60)},
+        {"0" * depth: depth % 2 for depth in range(97)},
         {"": 2},
         {"": -1},
         {"": "0"},

@@ -79,6 +79,23 @@ def test_a_release_that_is_no_whole_zlib_stream_is_refused() -> None:
         assert caught.value.reason is sv.Rejection.MALFORMED
 
 
+def test_a_release_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = wire.release_to_bytes(RELEASE)
+    monkeypatch.setattr(wire, "_LARGEST_RELEASE", 1000)
+    with pytest.raises(sv.WireError, match="at most 1000 bytes"):
+        wire.release_from_bytes(data)
+
+
+@pytest.mark.parametrize("depth", [100, 900, 985, 990, 5000, 100_000])
+@pytest.mark.parametrize("key", ["arms", "context", "name", "method", "auxiliary"])
+def test_a_release_that_is_nested_deeply_is_refused(key: str, depth: int) -> None:
+    table = json.loads(wire.release_to_json(RELEASE))
+    table["experiment"][key] = "@"
+    text = json.dumps(table).replace('"@"', "[" * depth + "]" * depth)
+    with pytest.raises(sv.WireError):
+        wire.release_from_json(text)
+
+
 def test_a_newer_wire_version_is_refused_and_says_so() -> None:
     newer = b"sv\x02" + wire.report_to_bytes(REPORT)[3:]
     text = wire.report_to_json(REPORT).replace('"sottovoce": 1', '"sottovoce": 2')
@@ -127,6 +144,9 @@ def test_json_with_a_huge_whole_number_is_refused() -> None:
         ("population", "target"),
         ("population", True),
         ("nonce", "00"),
+        ("nonce", " " * 32),
+        ("experiment", "01 23 45 67 89  "),
+        ("experiment", "0123456789ABCDEF"),
         ("payload", "0.5"),
         ("payload", [True]),
         ("payload", [[1.0]]),
@@ -152,7 +172,10 @@ def test_text_that_is_no_report_is_refused(text: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 0}, "a release's version must be >= 1"),
+        ({"version": 0}, "a release's version must be a whole number from 1"),
+        ({"version": True}, "a release's version must be a whole number from 1"),
+        ({"version": 2**32}, "a release's version must be a whole number from 1 to 4294967295"),
+        ({"bins": list(reversed(RELEASE.to_table()["bins"]))}, "one entry for each bin"),
         ({"bins": []}, "one entry for each bin"),
         ({"bins": None}, "must have version, experiment, cuts and bins"),
         ({"cuts": {"": 9}}, "cuts must map paths to axes"),
@@ -174,6 +197,9 @@ def test_a_malformed_release_is_refused(change: dict[str, Any], message: str) ->
         ("arms", [], "the arms of bin"),
         ("arms", [0, 0], "the arms of bin"),
         ("arms", [0, 9], "the arms of bin"),
+        ("arms", [0, 3], "the arms of bin"),
+        ("arms", [-1, 0], "the arms of bin"),
+        ("propensities", [0.5, 0.50001], "the propensities of bin"),
         ("propensities", [1.0, 0.0], "the propensities of bin"),
         ("propensities", [-0.5, 1.5], "the propensities of bin"),
         ("propensities", [0.5, 0.6], "the propensities of bin"),

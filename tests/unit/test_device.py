@@ -1,3 +1,4 @@
+import secrets
 import sys
 from collections import Counter
 from pathlib import Path
@@ -90,7 +91,9 @@ def test_a_report_belongs_to_the_release_under_which_the_arm_was_chosen() -> Non
     assert len(report.payload) == 2 * len(first.cells)
 
 
-@pytest.mark.parametrize("reward", [-0.1, 1.1, float("nan"), float("inf"), "1", None, True])
+@pytest.mark.parametrize(
+    "reward", [-0.1, 1.1, -1e-12, 1 + 1e-12, float("nan"), float("inf"), "1", None, True]
+)
 def test_a_bad_reward_is_refused_and_costs_nothing(reward: Any, tmp_path: Path) -> None:
     ledger = sv.Ledger(tmp_path / "ledger", budget=1)
     device = sv.Device(sv.Learner(experiment()).release(), ledger=ledger)
@@ -115,6 +118,51 @@ def test_a_device_refuses_what_is_out_of_order() -> None:
         device.report_logged(CONTEXT, arm="placebo", reward=1)
     with pytest.raises(sv.ExperimentError, match=r"population must be one of \['target'\]"):
         sv.Device(release, population="clinic-b")
+
+
+def test_after_a_context_that_is_refused_nothing_can_be_reported() -> None:
+    device = sv.Device(sv.Learner(experiment()).release())
+    device.choose(CONTEXT)
+    with pytest.raises(sv.ContextError):
+        device.choose({"age": "forty-two", "bmi": 27.5})
+    with pytest.raises(sv.DeviceError, match="choose must come before each report"):
+        device.report(reward=1)
+
+
+def test_a_logged_row_has_nothing_to_do_with_a_choice_that_waits(tmp_path: Path) -> None:
+    learner = grown(epsilon=1e6)
+    first = sv.Learner(learner.experiment).release()
+    ledger = sv.Ledger(tmp_path / "ledger", budget=1e6)
+    device = sv.Device(first, population="clinic-b", ledger=ledger)
+    device.choose(CONTEXT)
+    device.follow(learner.release())
+    assert device.report_logged(CONTEXT, arm="coach", reward=1).release == learner.release().version
+    assert device.report(reward=1).release == first.version
+
+
+def test_everyone_spends_the_same_and_the_ledger_says_on_what(tmp_path: Path) -> None:
+    """Also who is in a settled bin, who got nothing out of it, and whose arm is gone."""
+    policies = [BinPolicy("0", (0, 2), (0.5, 0.5)), BinPolicy("1", (1,), (1.0,))]
+    release = sv.Release(experiment(name="walking"), 7, Partition(2, {"": 0}), tuple(policies))
+    ledger = sv.Ledger(tmp_path / "ledger", budget=8)
+    device = sv.Device(release, ledger=ledger)
+    young, old = {"age": 20, "bmi": 20}, {"age": 80, "bmi": 20}
+    rows = [(young, "coach", 1), (young, "coach", 0), (young, "reminder", 1), (old, "reminder", 1)]
+    for context, arm, reward in rows:
+        device.report_logged(context, arm=arm, reward=reward)
+    fingerprint = release.experiment.fingerprint
+    for entry in ledger.entries():
+        assert (entry.epsilon, entry.release, entry.name) == (1.0, 7, "walking")
+        assert entry.experiment == fingerprint
+    assert len(ledger.entries()) == len(rows)
+
+
+def test_the_nonce_is_the_operating_system_s_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(secrets, "token_bytes", lambda length: bytes(range(length)))
+    device = sv.Device(sv.Learner(experiment()).release())
+    assert device.report_logged(CONTEXT, arm="coach", reward=1).nonce == bytes(range(16))
 
 
 def test_a_crash_after_the_ledger_was_written_loses_budget_and_sends_nothing(

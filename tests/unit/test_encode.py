@@ -32,9 +32,17 @@ def test_any_kind_of_real_number_will_do(age: Any) -> None:
     assert encode(SCHEMA, {**GOOD, "age": age})[0] == 0.5
 
 
+class Odd(float):
+    """A number of somebody else's, whose error shows what it is."""
+
+    def __float__(self) -> float:
+        raise ValueError(f"HIGH {self!r}")
+
+
 @pytest.mark.parametrize(
     ("context", "message"),
     [
+        ({**GOOD, "age": Odd(40)}, "feature 'age' must be a finite number; got another number"),
         ({"age": 40, "mood": "high"}, r"a context must have the features .*; it lacks \['city'\]"),
         ({**GOOD, "iban": "IT60"}, "a context must have no feature but .*; got 1 more"),
         ({**GOOD, "age": float("nan")}, "feature 'age' must be a finite number; got NaN"),

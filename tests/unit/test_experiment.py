@@ -19,7 +19,7 @@ from support.examples import experiment
         ({"epsilon": 1e-12}, "epsilon must lie between 1e-09 and 1e.06; got 1e-12"),
         ({"arms": ["a"]}, "arms must be at least 2; got 1"),
         ({"arms": ["a", "a"]}, "arms must differ from each other"),
-        ({"arms": ["a", ""]}, "arms must be non-empty strings"),
+        ({"arms": ["a", ""]}, "arms must be a non-empty, printable string; got ''"),
         ({"arms": "ab"}, "arms must be a list of names; got 'ab'"),
         ({"context": []}, "context features must be at least 1"),
         ({"context": None}, "context must hold Numeric, Ordinal or Categorical features; got None"),
@@ -32,7 +32,9 @@ from support.examples import experiment
         ({"release_every": 0}, "release_every must be a whole number >= 1; got 0"),
         ({"seed": -1}, "seed must be a whole number >= 0; got -1"),
         ({"seed": True}, "seed must be a whole number >= 0; got True"),
-        ({"name": ""}, "name must be a non-empty string"),
+        ({"name": ""}, "name must be a non-empty, printable string"),
+        ({"name": "a\x1b[2K\nleft ε = 100"}, "name must be a non-empty, printable string"),
+        ({"name": "\ud800"}, "name must be a non-empty, printable string"),
         ({"method": "magic"}, "the method's name must be 'ldpmab'; got 'magic'"),
         ({"auxiliary": [1]}, "auxiliary must hold Populations"),
         ({"auxiliary": [sv.Population("target", 1, 10)]}, "populations must differ"),
@@ -54,11 +56,14 @@ def test_a_bad_setting_is_refused_with_its_name_rule_and_value(
         ),
         (lambda: sv.Numeric("age", 0, float("inf")), "bounds of 'age' must be finite numbers"),
         (lambda: sv.Numeric("age", -1.7e308, 1.7e308), "bounds of 'age' must be finite numbers"),
-        (lambda: sv.Numeric("", 0, 1), "the name of a feature must be a non-empty string"),
+        (
+            lambda: sv.Numeric("", 0, 1),
+            "the name of a feature must be a non-empty, printable string",
+        ),
         (lambda: sv.Ordinal("mood", ("low",)), "levels of 'mood' must be at least 2"),
         (lambda: sv.Ordinal("mood", ("low", "low")), "levels of 'mood' must differ"),
         (lambda: sv.Ordinal("mood", 3), "levels of 'mood' must be a list of names; got 3"),  # type: ignore[arg-type]
-        (lambda: sv.Ordinal("mood", ("", "low")), "levels of 'mood' must be non-empty strings"),
+        (lambda: sv.Ordinal("mood", ("", "low")), "levels of 'mood' must be a non-empty"),
         (lambda: sv.Categorical("city", "abc"), "levels of 'city' must be a list of names"),  # type: ignore[arg-type]
         (lambda: sv.Population("b", 0, 10), "epsilon of population 'b' must be finite and > 0"),
         (lambda: sv.Population("b", 1, -1), "users of population 'b' must be a whole number >= 0"),
@@ -159,6 +164,11 @@ def test_any_public_setting_changes_the_fingerprint() -> None:
         {"name": "other"},
     ]
     assert len({experiment(**change).fingerprint for change in changes}) == len(changes)
+
+
+def test_minus_zero_is_zero() -> None:
+    zero, minus = (experiment(context=[sv.Numeric("x", low, 1)]) for low in (0.0, -0.0))
+    assert zero.fingerprint == minus.fingerprint
 
 
 def test_the_same_settings_have_the_same_fingerprint() -> None:

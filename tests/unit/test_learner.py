@@ -45,6 +45,16 @@ def test_a_bad_report_is_refused_with_its_reason_and_changes_nothing(
     assert learner.to_json() != before
 
 
+def test_what_an_honest_device_may_send_is_taken() -> None:
+    """Up to 64 scales of noise, 4/ε each: beyond that once in e^64 numbers."""
+    learner = sv.Learner(experiment())
+    good = flat_report(learner.release())
+    learner.receive(replace(good, payload=(255.0, *good.payload[1:])))
+    for value in (258.0, -258.0):
+        with pytest.raises(sv.ReportRejected, match="must lie within ±257"):
+            learner.receive(replace(good, payload=(value, *good.payload[1:])))
+
+
 def saved(learner: sv.Learner, key: str) -> Any:
     return json.loads(learner.to_json())[key]
 

@@ -3,12 +3,14 @@ import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import sottovoce as sv
+from sottovoce.device.ledger import _database
 from support.examples import CONTEXT, experiment
 
 SPEND: dict[str, Any] = {"experiment": "0123456789abcdef", "name": "walking", "release": 3}
@@ -38,6 +40,47 @@ def test_rounding_never_lets_a_ledger_overspend(path: Path) -> None:
         ledger.spend(0.1, **SPEND)
 
 
+def test_even_a_correctly_rounded_sum_would_overspend_here(path: Path) -> None:
+    # 0.01 + 0.07 rounds to 0.08, and is more than that exactly.
+    ledger = sv.Ledger(path, budget=0.08)
+    ledger.spend(0.01, **SPEND)
+    with pytest.raises(sv.BudgetSpent):
+        ledger.spend(0.07, **SPEND)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, float("nan"), float("inf"), "1", None])
+def test_only_a_real_cost_can_be_spent(path: Path, epsilon: Any) -> None:
+    ledger = sv.Ledger(path, budget=1)
+    with pytest.raises(sv.ExperimentError, match="epsilon must be finite and > 0"):
+        ledger.spend(epsilon, **SPEND)
+    assert ledger.entries() == []
+
+
+def test_what_was_spent_long_ago_is_still_spent(path: Path) -> None:
+    ledger = sv.Ledger(path, budget=2)
+    ledger.spend(1.5, **SPEND)
+    change(path, "UPDATE spent SET moment = '1999-12-31T23:59:59+00:00'")
+    with pytest.raises(sv.BudgetSpent):
+        ledger.spend(1, **SPEND)
+
+
+def test_spending_is_on_disk_before_it_counts(path: Path) -> None:
+    sv.Ledger(path, budget=1)
+    with _database(path) as database:
+        assert database.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
+def test_no_file_name_has_a_meaning_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in (":memory:", "file:x?mode=memory", "50% of ε"):
+        sv.Ledger(name, budget=1).spend(1, **SPEND)
+        assert sv.Ledger(name, budget=1).left == 0
+        assert (tmp_path / name).is_file()
+
+
 def test_what_was_spent_is_there_after_a_restart(path: Path) -> None:
     sv.Ledger(path, budget=2).spend(1.5, **SPEND)
     again = sv.Ledger(path, budget=2)
@@ -58,6 +101,36 @@ def test_a_bad_budget_is_refused(path: Path, budget: float) -> None:
     with pytest.raises(sv.ExperimentError, match="the ledger's budget must be finite and > 0"):
         sv.Ledger(path, budget=budget)
     assert not path.exists()
+
+
+def change(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("PRAGMA ignore_check_constraints = 1")
+        database.execute(statement)
+
+
+def spoil_empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def spoil_mark(path: Path) -> None:
+    change(path, "PRAGMA application_id = 1")
+
+
+def spoil_table(path: Path) -> None:
+    change(path, "ALTER TABLE spent RENAME TO lost")
+
+
+def spoil_negative(path: Path) -> None:
+    change(path, "INSERT INTO spent VALUES ('', '', '', 1, -5)")
+
+
+def spoil_infinite(path: Path) -> None:
+    change(path, "INSERT INTO spent VALUES ('', '', '', 1, 9e999)")
+
+
+def spoil_words(path: Path) -> None:
+    change(path, "INSERT INTO spent VALUES ('', '', '', 1, 'some')")
 
 
 def spoil_text(path: Path) -> None:
@@ -95,6 +168,8 @@ def spoil_directory(path: Path) -> None:
 @pytest.mark.parametrize(
     "spoil",
     [
+        spoil_empty,
+        spoil_mark,
         spoil_text,
         spoil_truncate,
         spoil_other_database,
@@ -114,6 +189,26 @@ def test_an_unreadable_ledger_fails_closed(path: Path, spoil: Any) -> None:
         sv.Ledger(path, budget=8)
     with pytest.raises(sv.LedgerError):
         sv.Ledger.read(path)
+
+
+@pytest.mark.parametrize("spoil", [spoil_table, spoil_negative, spoil_infinite, spoil_words])
+def test_a_ledger_whose_entries_make_no_sense_spends_nothing(path: Path, spoil: Any) -> None:
+    ledger = sv.Ledger(path, budget=8)
+    device = sv.Device(sv.Learner(experiment()).release(), ledger=ledger)
+    device.choose(CONTEXT)
+    spoil(path)
+    with pytest.raises(sv.LedgerError):
+        device.report(reward=1)
+    with pytest.raises(sv.LedgerError):
+        ledger.receipt()
+
+
+def test_a_ledger_that_vanished_is_not_begun_again_by_spending(path: Path) -> None:
+    ledger = sv.Ledger(path, budget=8)
+    path.unlink()
+    with pytest.raises(sv.LedgerError, match="must be readable and writable"):
+        ledger.spend(1, **SPEND)
+    assert not path.exists()
 
 
 def test_a_read_only_ledger_fails_closed(path: Path) -> None:

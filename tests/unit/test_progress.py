@@ -49,6 +49,12 @@ def test_a_truncated_state_is_refused() -> None:
         ("rewards", [[0.0]], "must be complete and consistent"),
         ("users", None, "must be complete and consistent"),
         ("reports", [1], "its counts do not fit its populations"),
+        ("reports", [-1, 5], "its counts must not be negative"),
+        ("late_reports", -1, "its counts must not be negative"),
+        ("late_reports", float("inf"), "must be complete and consistent"),
+        ("layouts", [], "must be complete and consistent"),
+        ("layouts", [[5, [["", 0]]]], "its layouts are not in order"),
+        ("history", [{"reports": 1, "kind": "Guess"}], "an event of an unknown kind"),
         ("layouts", [[1, [["", 0]]]], "its last layout is not that of its release"),
         ("release", {}, "must be complete and consistent"),
         ("pulls", "x", "must be complete and consistent"),
@@ -60,6 +66,14 @@ def test_a_state_of_another_version_or_inconsistent_is_refused(
     table = json.loads(grown().to_json())
     table[key] = value
     with pytest.raises(sv.StateError, match=message):
+        sv.Learner.from_json(json.dumps(table))
+
+
+@pytest.mark.parametrize("wrong", [1.5, -5])
+def test_users_must_be_counts(wrong: float) -> None:
+    table = json.loads(grown().to_json())
+    table["users"][0][0] = wrong
+    with pytest.raises(sv.StateError, match="users must be whole numbers >= 0"):
         sv.Learner.from_json(json.dumps(table))
 
 

@@ -54,6 +54,8 @@ class Device:
 
     def choose(self, context: Mapping[str, Any]) -> str:
         """Return the arm for this person: drawn by the release from the live arms of the bin."""
+        # Forgotten first: after a context that is refused, no report may speak of an earlier one.
+        self._pending = None
         experiment = self._release.experiment
         path = self._release.partition.find(encode(experiment, context))
         policy = self._release.policies[path]

@@ -7,6 +7,7 @@ privacy, and two processes cannot spend the same ε. Whenever the ledger cannot 
 or written, nothing is spent and nothing is reported.
 """
 
+import math
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,9 +83,10 @@ class Ledger:
     def __init__(self, path: str | PathLike[str], *, budget: float) -> None:
         self.path = Path(path)
         self.budget = check.epsilon(budget, what="the ledger's budget")
-        with self._transaction() as database:
-            (kind,) = database.execute("PRAGMA application_id").fetchone()
-            if kind == 0 and not database.execute("SELECT * FROM sqlite_master").fetchall():
+        # Made only where there is no file. One that was emptied is not taken for a new one.
+        is_new = not self.path.exists()
+        with self._transaction(create=is_new) as database:
+            if is_new and not database.execute("SELECT * FROM sqlite_master").fetchall():
                 self._create(database)
             self._check(database)
 
@@ -131,8 +133,8 @@ class Ledger:
         return cls(path, budget=row[0])
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with _database(self.path) as database:
+    def _transaction(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
+        with _database(self.path, create=create) as database:
             database.execute("BEGIN IMMEDIATE")
             yield database
             database.execute("COMMIT")
@@ -177,7 +179,11 @@ def receipt(entries: list[Entry], *, budget: float) -> str:
 
 def _entries(database: sqlite3.Connection) -> list[Entry]:
     rows = database.execute("SELECT moment, experiment, name, release, epsilon FROM spent")
-    return [Entry(*row) for row in rows]
+    entries = [Entry(*row) for row in rows]
+    for entry in entries:
+        if not isinstance(entry.epsilon, float) or not 0 < entry.epsilon < math.inf:
+            raise LedgerError("what a ledger says was spent must be finite and > 0; it is damaged")
+    return entries
 
 
 def _total(entries: list[Entry]) -> Fraction:
@@ -185,10 +191,12 @@ def _total(entries: list[Entry]) -> Fraction:
 
 
 @contextmanager
-def _database(path: Path) -> Iterator[sqlite3.Connection]:
+def _database(path: Path, *, create: bool = False) -> Iterator[sqlite3.Connection]:
     """Open, fail closed on any trouble, and always close; an error rolls back."""
     try:
-        connection = sqlite3.connect(path, isolation_level=None, timeout=10)
+        # As an address, so that SQLite gives no name a meaning of its own, such as ":memory:".
+        address = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
+        connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=10)
         try:
             connection.execute("PRAGMA synchronous = FULL")
             yield connection

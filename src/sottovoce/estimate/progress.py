@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sottovoce.estimate.history import Cut, Dated, Elimination, Event
 from sottovoce.estimate.ldpmab import method
-from sottovoce.shared.errors import SottovoceError, StateError, must
+from sottovoce.shared.errors import StateError, must
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Cell, Release
 
@@ -94,7 +94,7 @@ def progress_from_json(text: str | bytes) -> tuple[Experiment, Progress]:
         raise StateError(must("the version of a saved learner", f"be {STATE_VERSION}", came))
     try:
         return _read(table)
-    except (KeyError, TypeError, ValueError, SottovoceError) as error:
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise StateError(f"a saved learner must be complete and consistent; {error}") from error
 
 
@@ -107,6 +107,9 @@ def _read(table: dict[str, Any]) -> tuple[Experiment, Progress]:
         Layout(int(since), tuple((str(path), int(arm)) for path, arm in layout))
         for since, layout in table["layouts"]
     )
+    since = [layout.since for layout in layouts]
+    if since[0] != 1 or since != sorted(set(since)) or since[-1] > release.version:
+        raise ValueError("its layouts are not in order")
     if layouts[-1].cells != release.cells:
         raise ValueError("its last layout is not that of its release")
     progress = Progress(
@@ -116,7 +119,7 @@ def _read(table: dict[str, Any]) -> tuple[Experiment, Progress]:
             release.bins,
             rewards=_array(table, "rewards", (populations, cells)),
             pulls=_array(table, "pulls", (populations, cells)),
-            users=_array(table, "users", (populations, contested)).astype(np.int64),
+            users=_counts(table, "users", (populations, contested)),
             running=_array(table, "running", (3, cells)),
         ),
         layouts=layouts,
@@ -128,6 +131,8 @@ def _read(table: dict[str, Any]) -> tuple[Experiment, Progress]:
     )
     if not len(progress.reports) == len(progress.reported) == populations:
         raise ValueError("its counts do not fit its populations")
+    if min(*progress.reports, progress.late_reports, progress.dropped_cells) < 0:
+        raise ValueError("its counts must not be negative")
     return experiment, progress
 
 
@@ -138,6 +143,13 @@ def _array(table: dict[str, Any], name: str, shape: tuple[int, int]) -> NDArray[
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"{name} must be {shape} finite numbers")
     return array
+
+
+def _counts(table: dict[str, Any], name: str, shape: tuple[int, int]) -> NDArray[np.int64]:
+    array = _array(table, name, shape)
+    if (array < 0).any() or (array != array.round()).any():
+        raise ValueError(f"{name} must be whole numbers >= 0")
+    return array.astype(np.int64)
 
 
 def _event(entry: dict[str, Any]) -> Event:

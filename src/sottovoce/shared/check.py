@@ -18,7 +18,8 @@ def finite_float(value: Any) -> float | None:
         return None
     try:
         number = float(value)
-    except OverflowError:
+    except (ArithmeticError, TypeError, ValueError):
+        # Also from odd number types of others, whose own message might show the number.
         return None
     return number if math.isfinite(number) else None
 
@@ -45,9 +46,9 @@ def whole_number(value: Any, *, what: str, least: int) -> int:
 
 
 def name(value: Any, *, what: str) -> str:
-    """Check a name."""
-    if not isinstance(value, str) or not value:
-        raise ExperimentError(must(what, "be a non-empty string", repr(value)))
+    """Check a name; control characters could make a receipt or a log say something else."""
+    if not isinstance(value, str) or not value or not value.isprintable():
+        raise ExperimentError(must(what, "be a non-empty, printable string", repr(value)))
     return value
 
 
@@ -63,8 +64,8 @@ def items(values: Any, kinds: Any, *, what: str, rule: str) -> tuple[Any, ...]:
 def distinct_names(values: Any, *, what: str, least: int) -> tuple[str, ...]:
     """Check a list of different, non-empty names."""
     names = items(values, str, what=what, rule="be a list of names")
-    if not all(names):
-        raise ExperimentError(must(what, "be non-empty strings", list(names)))
+    for each in names:
+        name(each, what=what)
     if len(names) < least:
         raise ExperimentError(must(what, f"be at least {least}", f"{len(names)}: {list(names)}"))
     if len(set(names)) != len(names):

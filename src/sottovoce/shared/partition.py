@@ -81,18 +81,22 @@ class Partition:
     def from_table(cls, dimension: int, table: Any) -> "Partition":
         """Read and check cuts that came over the wire."""
         rule = f"map paths to axes below {dimension}, each parent before its children"
+        too_fine = f"cuts must leave every edge at least 2^-{HALVINGS} long"
         if not isinstance(table, dict):
             raise WireError(Rejection.MALFORMED, must("cuts", rule, type(table).__name__))
         cuts: dict[str, int] = {}
         for path in sorted(table, key=len):
             axis = table[path]
+            if len(path) >= HALVINGS * dimension:
+                raise WireError(Rejection.MALFORMED, too_fine)
             known = path == "" or (path[:-1] in cuts and path[-1] in "01")
             if not known or type(axis) is not int or not 0 <= axis < dimension:
                 raise WireError(Rejection.MALFORMED, must("cuts", rule, repr({path: axis})))
             cuts[path] = axis
         partition = cls(dimension, cuts)
-        if any(low == high for leaf in partition.leaves() for low, high in partition.box(leaf)):
-            raise WireError(Rejection.MALFORMED, "cuts must leave no empty bin")
+        boxes = map(partition.box, partition.leaves())
+        if any(high - low < 2.0**-HALVINGS for box in boxes for low, high in box):
+            raise WireError(Rejection.MALFORMED, too_fine)
         return partition
 
 

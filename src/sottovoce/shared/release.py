@@ -14,6 +14,9 @@ from sottovoce.shared.errors import ExperimentError, Rejection, WireError, must
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.partition import Partition
 
+LAST_VERSION = 2**32 - 1
+"""Reports carry the version in four bytes."""
+
 Cell = tuple[str, int]
 """A (bin, arm) pair that is still contested."""
 
@@ -97,10 +100,9 @@ class Release:
             raise WireError(
                 Rejection.MALFORMED, "a release must have version, experiment, cuts and bins"
             ) from error
-        if type(version) is not int or version < 1:
-            raise WireError(
-                Rejection.MALFORMED, must("a release's version", "be >= 1", repr(version))
-            )
+        if type(version) is not int or not 1 <= version <= LAST_VERSION:
+            rule = f"be a whole number from 1 to {LAST_VERSION}"
+            raise WireError(Rejection.MALFORMED, must("a release's version", rule, repr(version)))
         if [policy.path for policy in policies] != list(partition.leaves()):
             raise WireError(Rejection.MALFORMED, "a release must have one entry for each bin")
         for policy in policies:

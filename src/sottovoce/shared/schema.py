@@ -30,8 +30,8 @@ class Numeric:
                     (self.low, self.high),
                 )
             )
-        object.__setattr__(self, "low", low)
-        object.__setattr__(self, "high", high)
+        object.__setattr__(self, "low", low + 0.0)  # -0.0 becomes 0.0: one schema, one fingerprint
+        object.__setattr__(self, "high", high + 0.0)
 
     def position(self, value: Any) -> float:
         """Map a raw number to [0, 1]."""

@@ -13,6 +13,7 @@ learner to say.
 
 import json
 import math
+import re
 import struct
 import zlib
 from typing import Any
@@ -107,7 +108,10 @@ def release_to_json(release: Release) -> str:
 
 def release_from_json(text: str | bytes) -> Release:
     """Read a release from JSON."""
-    return Release.from_table(_table(text, kind="release"))
+    try:
+        return Release.from_table(_table(text, kind="release"))
+    except RecursionError:
+        raise WireError(Rejection.MALFORMED, "a release must not be nested so deeply") from None
 
 
 def release_to_bytes(release: Release) -> bytes:
@@ -193,11 +197,8 @@ def _check_finite(numbers: tuple[float, ...]) -> None:
 
 def _hexadecimal(table: dict[str, Any], key: str, *, length: int) -> bytes:
     value = table.get(key)
-    if isinstance(value, str) and len(value) == 2 * length:
-        try:
-            return bytes.fromhex(value)
-        except ValueError:
-            pass
+    if isinstance(value, str) and re.fullmatch(f"[0-9a-f]{{{2 * length}}}", value):
+        return bytes.fromhex(value)
     raise WireError(
         Rejection.MALFORMED,
         must(f"a report's {key}", f"be {2 * length} hexadecimal digits", kind_of(value)),
