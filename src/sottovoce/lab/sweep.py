@@ -101,16 +101,22 @@ def _results(jobs: Iterable[Any], *, workers: int, engine: Engine, count: int) -
         yield from joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
         return
     try:
+        import ray
         from ray.util.joblib import register_ray
     except ImportError as error:
         raise ExperimentError("engine ray needs Ray: pip install 'sottovoce[cluster]'") from error
+    if not ray.is_initialized():  # joins the cluster of this machine, or starts a local one
+        ray.init(log_to_driver=False)
     register_ray()
-    with joblib.parallel_config(backend="ray", n_jobs=workers):
+    with (
+        joblib.parallel_config(backend="ray", n_jobs=workers),
+        joblib.Parallel() as parallel,
+    ):
         # This backend returns lists only: rounds of runs, each written down when it ends.
         pending = list(jobs)
         size = 16 * joblib.effective_n_jobs(workers)
         for start in range(0, len(pending), size):
-            yield from joblib.Parallel()(pending[start : start + size])
+            yield from parallel(pending[start : start + size])
 
 
 class _Book:
