@@ -6,11 +6,12 @@ at a time to what the paper prints. Run with:  python benchmarks/differences.py
 
 import math
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 import sottovoce as sv
-from sottovoce.estimate.ldpmab.constants import Constants
+from sottovoce.estimate.ldpmab.constants import Constants, constants
 from sottovoce.lab import simulate as lab
 from sottovoce.lab.environments import Exponential
 from sottovoce.lab.simulate import Auxiliary
@@ -47,20 +48,16 @@ CHANGES: dict[str, Any] = {
 
 def regret(epsilon: float, change: Any, **settings: Any) -> str:
     """Return the mean and standard error with one change."""
-    original = lab.constants
-    lab.constants = lambda e: original(e)._replace(**change(original(e)))  # type: ignore[assignment]
     defaults = {"environment": Exponential(), "auxiliary": EMPTY, "not_private_leaking_noise": True}
-    settings = {**defaults, **settings}
-    try:
-        world = settings.pop("environment")
-        values = [
-            lab.simulate(
-                world, method=sv.Ldpmab("authors"), epsilon=epsilon, n=N, seed=s, **settings
-            )
-            for s in range(REPS)
-        ]
-    finally:
-        lab.constants = original  # type: ignore[assignment]
+    settings = {**defaults, **settings, "method": sv.Ldpmab("authors"), "epsilon": epsilon, "n": N}
+    world = settings.pop("environment")
+
+    def changed(experiment: sv.Experiment) -> Constants:
+        authors = constants(experiment)
+        return authors._replace(**change(authors))
+
+    with patch.object(lab, "constants", changed):
+        values = [lab.simulate(world, seed=seed, **settings) for seed in range(REPS)]
     totals = [value.regret[-1] for value in values]
     return f"{np.mean(totals):.0f} ± {np.std(totals, ddof=1) / REPS**0.5:.0f}"
 

@@ -4,6 +4,7 @@ import csv
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
@@ -13,10 +14,10 @@ from matplotlib.lines import Line2D
 
 from sottovoce.lab.environments import Floats, Shifted, regret_at_random
 from sottovoce.lab.pictures import COLOURS
-from sottovoce.lab.reproduce.cases import LINES, MODELS, PUBLISHED, Case, Line, Model
+from sottovoce.lab.reproduce.cases import LINES, MODELS, PUBLISHED, Case, Model
 from sottovoce.lab.reproduce.table import Mean, Row
 
-STYLES: dict[Line | str, dict[str, object]] = {
+STYLES: dict[str, dict[str, Any]] = {
     "published": {"linestyle": ":", "marker": "o", "markersize": 4},
     "leaking": {"linestyle": "--"},
     "honest": {"linestyle": "-"},
@@ -24,7 +25,7 @@ STYLES: dict[Line | str, dict[str, object]] = {
 LINE_COLOURS = {"published": "black", "leaking": COLOURS[1], "honest": COLOURS[0]}
 """For panels with one curve of each kind, where colour is free to tell the kinds apart."""
 
-RANDOM = {"color": "#aaaaaa", "linewidth": 1, "linestyle": (0, (1, 1))}
+RANDOM: dict[str, Any] = {"color": "#aaaaaa", "linewidth": 1, "linestyle": (0, (1, 1))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def _draw_mean(
     middle = np.array([mean.mean for mean in means])
     half = np.array([mean.half_width for mean in means])
     colour = colour or LINE_COLOURS[style]
-    axes.plot(x, middle, color=colour, **STYLES[style])  # type: ignore[arg-type]
+    axes.plot(x, middle, color=colour, **STYLES[style])
     axes.fill_between(x, middle - half, middle + half, color=colour, alpha=0.15, linewidth=0)
 
 
@@ -111,7 +112,7 @@ def _draw_random(axes: Axes, plot: Plot, rows: list[Row]) -> None:
     lost = regret_at_random(MODELS[rows[0].case.model])
     people = {plot.x(row.case): row.case.n for row in rows}
     x = sorted(people)
-    axes.plot(x, [lost * people[each] for each in x], **RANDOM)  # type: ignore[arg-type]
+    axes.plot(x, [lost * people[each] for each in x], **RANDOM)
 
 
 def _legend(figure: Figure, colours: list[str], rows: list[Row]) -> None:
@@ -126,8 +127,8 @@ def _legend(figure: Figure, colours: list[str], rows: list[Row]) -> None:
         names["published"] = PUBLISHED
     for style, name in names.items():
         colour = "black" if len(colours) > 1 else LINE_COLOURS[style]
-        keys.append(Line2D([], [], color=colour, label=name, **STYLES[style]))  # type: ignore[arg-type]
-    keys.append(Line2D([], [], label="arms at random", **RANDOM))  # type: ignore[arg-type]
+        keys.append(Line2D([], [], color=colour, label=name, **STYLES[style]))
+    keys.append(Line2D([], [], label="arms at random", **RANDOM))
     figure.legend(handles=keys, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
 
 

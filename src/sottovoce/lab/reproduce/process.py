@@ -104,7 +104,7 @@ def _draw_band(axes: Axes, people: Any, values: Floats, case: Case) -> None:
     half = 1.96 * values.std(axis=0, ddof=1 if len(values) > 1 else 0) / np.sqrt(len(values))
     colour = LINE_COLOURS[case.line]
     style = STYLES[case.line]
-    axes.plot(people, mean, color=colour, label=LINES[case.line], **style)  # type: ignore[arg-type]
+    axes.plot(people, mean, color=colour, label=LINES[case.line], **style)
     axes.fill_between(people, mean - half, mean + half, color=colour, alpha=0.2, linewidth=0)
     axes.spines[["top", "right"]].set_visible(False)
 

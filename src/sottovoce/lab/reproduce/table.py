@@ -47,7 +47,7 @@ def make_table(cases: list[Case], runs: list[Run], published: Mapping["Key", Mea
     for run in runs:
         values[run.setting].append(run.figures["regret"])
     return [
-        Row(case, _mean(values[index]), published.get(_key(case)))
+        Row(case, _mean(values[index]), published.get(key_of(case)))
         for index, case in enumerate(cases)
     ]
 
@@ -61,7 +61,7 @@ def _mean(values: list[float]) -> Mean:
 Key = tuple[str, str, float, tuple[float, ...], float, float, int, tuple[int, ...]]
 
 
-def _key(case: Case) -> Key:
+def key_of(case: Case) -> Key:
     """Identify a case in the authors' logs; empty sets have no ε worth comparing."""
     budgets = case.epsilon_aux if any(case.n_aux) else (0.0,) * len(case.n_aux)
     return (
