@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict
 from enum import Enum
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -43,8 +44,21 @@ class Engine(Enum):
     ray = "ray"
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        console.print(version("sottovoce"))
+        raise typer.Exit
+
+
 @app.callback()
-def sottovoce() -> None:
+def sottovoce(
+    show_version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
     """Learn which option suits which person without collecting anything about that person."""
 
 

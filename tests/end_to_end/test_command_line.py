@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,7 @@ def test_bench_speed_has_a_line_for_each_size() -> None:
     sizes = {(line["release_every"], line["epsilon"], line["n"]) for line in lines}
     assert sizes == {(e, eps, n) for e in (1, 100) for eps in (1, 1024) for n in (20_000, 160_000)}
     assert all(line["median"] > 0 for line in lines)
+
+
+def test_the_version_can_be_asked_for() -> None:
+    assert run("--version").stdout.strip() == version("sottovoce")

@@ -64,9 +64,6 @@ def test_an_experiment_leaves_a_table_and_pictures_and_is_not_made_twice(tmp_pat
     again = run(*arguments)
     assert again.returncode == 0, again.stderr
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
-    other = run("order", "--reps", "3", "--out", str(tmp_path))
-    assert other.returncode == 2
-    assert "the sweep file" in other.stderr
 
 
 def test_the_learning_process_and_the_plain_pictures(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import sottovoce as sv
+
 ROOT = Path(__file__).parents[2]
 PAPER = ROOT.parent / "shared" / "paper" / "locally-private-bandits.tex"
 MAP = ROOT / "docs" / "explanation" / "paper-map.md"
@@ -72,3 +74,10 @@ def test_every_python_example_runs_as_printed(
 def test_every_link_between_documents_leads_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", document.read_text()):
         assert (document.parent / target).exists(), target
+
+
+def test_the_toml_example_of_the_readme_is_an_experiment(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    path = tmp_path / "walking.toml"
+    path.write_text(example)
+    assert sv.Experiment.from_toml(path).name == "walking"

@@ -128,7 +128,10 @@ def test_a_toml_file_and_python_make_the_same_experiment(tmp_path: Path) -> None
     ("text", "message"),
     [
         ("arms = [", "must be a readable TOML file"),
-        (TOML.replace("epsilon = 1.0", ""), r"must have arms, context, epsilon; \['epsilon'\]"),
+        (
+            TOML.replace("epsilon = 1.0", ""),
+            r"must have arms, context, epsilon; it lacks \['epsilon'\]",
+        ),
         (TOML.replace("horizon", "horizons"), r"have only the keys .*; got \['horizons'\]"),
         (TOML.replace("ordinal", "ranked"), "context feature 'mood' must have a name and one of"),
         (TOML.replace("users = 5000", ""), r"it lacks \['users'\]"),

@@ -66,7 +66,9 @@ class Device:
     def report(self, *, reward: float) -> Report:
         """Return the ε-LDP report on the arm that was chosen last, and spend the ledger."""
         if self._pending is None:
-            raise DeviceError("choose must come before each report; nothing was chosen")
+            raise DeviceError(
+                "choose must come before each report; nothing was chosen since the last one"
+            )
         release, path, arm = self._pending
         report = self._privatise(release, path=path, arm=arm, reward=reward)
         self._pending = None

@@ -12,9 +12,13 @@ def encode(experiment: Experiment, context: Mapping[str, Any]) -> tuple[float, .
     if not isinstance(context, Mapping):
         raise ContextError(must("a context", "map feature names to values", type(context).__name__))
     names = [feature.name for feature in experiment.context]
-    if missing := [name for name in names if name not in context]:
-        raise ContextError(f"a context must have the features {names}; it lacks {missing}")
-    if extra := len(context.keys() - set(names)):
-        # The names of unknown features are not shown: they come from raw data.
-        raise ContextError(must("a context", f"have no feature but {names}", f"{extra} more"))
+    missing = [name for name in names if name not in context]
+    # The names of unknown features are not shown: they come from raw data.
+    unknown = len(context.keys() - set(names))
+    if missing or unknown:
+        lacks = f"it lacks {missing}" if missing else "it lacks none"
+        raise ContextError(
+            f"a context must have the features {names} and no other; {lacks}"
+            f" and has {unknown} unknown"
+        )
     return tuple(feature.position(context[feature.name]) for feature in experiment.context)

@@ -154,7 +154,8 @@ class Ledger:
             raise LedgerError(must(str(self.path), rule, f"another file (version {version})"))
         budgets = [budget for (budget,) in database.execute("SELECT epsilon FROM budget")]
         if budgets != [self.budget]:
-            rule = f"be {budgets} as it was when {self.path} was made"
+            made = f"{budgets[0]:g}" if len(budgets) == 1 else "stated"
+            rule = f"be {made} as it was when {self.path} was made"
             raise LedgerError(must("the ledger's budget", rule, self.budget))
 
 

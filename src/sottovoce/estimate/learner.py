@@ -177,6 +177,11 @@ class Learner:
         return self._standing[layout]
 
     def _check(self, report: Report) -> None:
+        if not isinstance(report, Report):
+            came = f"a {type(report).__name__}: decode it with sottovoce.wire"
+            raise ReportRejected(
+                Rejection.MALFORMED, must("what a learner gets", "be a Report", came)
+            )
         fingerprint, version = self.experiment.fingerprint, self._progress.version
         if report.experiment != fingerprint:
             raise ReportRejected(

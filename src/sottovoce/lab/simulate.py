@@ -92,6 +92,9 @@ def simulate(
     not_private_leaking_noise: NOT PRIVATE. Only the people inside a bin add noise to it, as in
         the authors' experiments. It exists to reproduce their figures; no device can do it.
     """
+    if isinstance(environment, type):
+        came = f"the class {environment.__name__}"
+        raise ExperimentError(must("an environment", "be an object", f"{came}: add ()"))
     check.whole_number(n, what="n", least=1)
     experiment = Experiment(
         arms=[f"arm {k}" for k in range(environment.arms)],

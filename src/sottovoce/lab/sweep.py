@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +24,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from sottovoce.shared import check
-from sottovoce.shared.errors import ExperimentError, must
+from sottovoce.shared.errors import ExperimentError
 from sottovoce.shared.experiment import canonical_json
 
 Setting = Mapping[str, Any]
@@ -49,18 +50,19 @@ def sweep(
     settings: Sequence[Setting],
     *,
     reps: int,
-    path: Path,
+    path: str | PathLike[str],
     workers: int = -1,
     engine: Engine = "joblib",
     title: str = "runs",
 ) -> list[Run]:
     """Run every setting ``reps`` times, with a progress bar; return the runs in order.
 
-    path: where results are kept; runs that it already has are not made again.
+    path: where results are kept; runs that it already has are not made again. More repetitions
+        may be asked for later.
     workers: how many processes; -1 for all cores (or all of the cluster).
     """
     check.whole_number(reps, what="reps", least=1)
-    book = _Book(path, settings, reps)
+    book = _Book(Path(path), settings)
     missing = [
         (setting, repetition)
         for setting in range(len(settings))
@@ -72,7 +74,8 @@ def sweep(
         Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as progress,
         book,
     ):
-        bar = progress.add_task(title, total=len(settings) * reps, completed=len(book.done))
+        total = len(settings) * reps
+        bar = progress.add_task(title, total=total, completed=total - len(missing))
         jobs = (
             joblib.delayed(_one)(task, settings[setting], setting, repetition)
             for setting, repetition in missing
@@ -80,7 +83,7 @@ def sweep(
         for run in _results(jobs, workers=workers, engine=engine, count=len(missing)):
             book.write(run)
             progress.advance(bar)
-    return book.close_in_order()
+    return [run for run in book.close_in_order() if run.repetition < reps]
 
 
 def seed_of(setting: Setting, repetition: int) -> int:
@@ -122,10 +125,10 @@ def _results(jobs: Iterable[Any], *, workers: int, engine: Engine, count: int) -
 class _Book:
     """The file of results: a heading, then one run a line."""
 
-    def __init__(self, path: Path, settings: Sequence[Setting], reps: int) -> None:
+    def __init__(self, path: Path, settings: Sequence[Setting]) -> None:
         self.path = path
         digest = hashlib.sha256(canonical_json(list(settings))).hexdigest()[:16]
-        self.heading = {"sweep": digest, "settings": len(settings), "reps": reps}
+        self.heading = {"sweep": digest, "settings": len(settings)}
         self.done: dict[tuple[int, int], Run] = {}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -158,11 +161,8 @@ class _Book:
         if heading != self.heading:
             self.file.close()
             raise ExperimentError(
-                must(
-                    f"the sweep file {self.path}",
-                    f"be of {self.heading} (or choose another folder)",
-                    heading,
-                )
+                f"{self.path} must be a file of this sweep; it was made with other settings: "
+                "delete it or choose another place"
             )
         whole = len(lines[0].encode())
         for line in lines[1:]:

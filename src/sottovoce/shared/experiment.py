@@ -148,7 +148,9 @@ class Experiment:
         known |= {"release_every", "seed"}
         entries = dict(check.known_keys(table, what="an experiment", known=known))
         if missing := sorted({"arms", "context", "epsilon"} - entries.keys()):
-            raise ExperimentError(f"an experiment must have arms, context, epsilon; {missing} lack")
+            raise ExperimentError(
+                f"an experiment must have arms, context, epsilon; it lacks {missing}"
+            )
         for name in ("context", "auxiliary"):
             if not isinstance(entries.get(name, []), list):
                 raise ExperimentError(must(name, "be a list of tables", repr(entries[name])))

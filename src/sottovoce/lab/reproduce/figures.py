@@ -163,7 +163,7 @@ def densities() -> Surfaces:
     gammas = (0.2, 1.0, 2.0)
     worlds = [Shifted(MODELS["exponential"], gamma) for gamma in gammas]
     return Surfaces(
-        "Density of auxiliary contexts, 2^γ·(d+γ)/d·‖x - 1/2‖∞^γ",
+        r"Density of auxiliary contexts, $2^\gamma\frac{d+\gamma}{d}\|x-\frac{1}{2}\|_\infty^\gamma$",
         [f"γ = {gamma:g}" for gamma in gammas],
         lambda points: np.stack([world.density(points) for world in worlds]),
     )

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from sottovoce.estimate.history import Elimination
 from sottovoce.lab.environments import Floats
 from sottovoce.lab.pictures import COLOURS
-from sottovoce.lab.reproduce.cases import LINES, Case, Model
+from sottovoce.lab.reproduce.cases import LINES, MODELS, Case, Model
 from sottovoce.lab.reproduce.figures import LINE_COLOURS, STYLES
 from sottovoce.lab.simulate import Result
 from sottovoce.lab.sweep import Run, seed_of
@@ -88,6 +88,8 @@ def draw_process(model: Model, runs: list[Run], path: Path) -> Figure:
     for row, label in enumerate(labels):
         panels[row][0].set_ylabel(label)
     panels[0][0].legend(frameon=False, fontsize=8)
+    best = int(MODELS[model].means(np.array([POINT]))[0].argmax())
+    panels[2][0].legend(loc="lower left", fontsize=8, title=f"best: {result.experiment.arms[best]}")
     figure.suptitle(
         f"Learning process, {model} model, ε = 1: means with 95 % bands; arms of a single run,\n"
         "with a line where one of them was eliminated at the point"

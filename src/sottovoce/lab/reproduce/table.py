@@ -79,7 +79,7 @@ def read_published(path: Path) -> dict[Key, Mean]:
     except (OSError, KeyError, ValueError) as error:
         raise ExperimentError(
             f"{path} must be a CSV of published means, with columns experiment, model, epsilon, …; "
-            f"{error!r}"
+            f"{error!r}; leave --published out to draw without them"
         ) from error
 
 
@@ -101,6 +101,14 @@ def _published_mean(row: dict[str, str]) -> Mean:
     return Mean(float(row["regret_mean"]), float(row["regret_sd"]), int(row["reps"]))
 
 
+def _spread(regret: Mean) -> tuple[str, str, str]:
+    """Write the spread and the 95 % interval; of a single run there is none to tell."""
+    if regret.reps == 1:
+        return ("", "", "")
+    low, high = regret.mean - regret.half_width, regret.mean + regret.half_width
+    return (f"{regret.sd:.1f}", f"{low:.1f}", f"{high:.1f}")
+
+
 def write_csv(rows: list[Row], path: Path) -> None:
     """Write the table for people and spreadsheets."""
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -116,9 +124,8 @@ def write_csv(rows: list[Row], path: Path) -> None:
                     *(case.experiment, case.model, case.line, case.epsilon),
                     *(" ".join(f"{e:g}" for e in case.epsilon_aux), case.gamma, case.kappa),
                     *(case.n, " ".join(map(str, case.n_aux)), regret.reps),
-                    *(f"{regret.mean:.1f}", f"{regret.sd:.1f}"),
-                    f"{regret.mean - regret.half_width:.1f}",
-                    f"{regret.mean + regret.half_width:.1f}",
+                    f"{regret.mean:.1f}",
+                    *_spread(regret),
                     *published,
                 ]
             )
