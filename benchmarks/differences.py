@@ -15,6 +15,7 @@ from sottovoce.estimate.ldpmab.constants import Constants, constants
 from sottovoce.lab import simulate as lab
 from sottovoce.lab.environments import Exponential
 from sottovoce.lab.simulate import Auxiliary
+from sottovoce.shared.partition import HALVINGS
 
 N, REPS = 80_000, 20
 EPSILONS = (1.0, 8.0, 1024.0)
@@ -28,7 +29,7 @@ def printed_taus(authors: Constants) -> dict[str, Any]:
 
 def no_depth_cap(authors: Constants) -> dict[str, Any]:
     """Return a cap that no run reaches, with τ_s for each depth."""
-    deepest = 48 * authors.dimension
+    deepest = HALVINGS * authors.dimension
     return {"deepest": deepest, "taus": 2.0 ** (-np.arange(deepest + 1) / authors.dimension)}
 
 

@@ -114,8 +114,9 @@ def simulate(
     if as_json:
         console.print_json(json.dumps(asdict(answer)))
         return
+    error = "" if answer.standard_error is None else f" ± {answer.standard_error:.0f}"
     console.print(
-        f"regret {answer.regret_mean:.0f} ± {answer.standard_error:.0f} over {reps} runs,"
+        f"regret {answer.regret_mean:.0f}{error} over {reps} runs,"
         f" {answer.regret_mean / answer.regret_at_random:.2f} of what arms at random lose"
         f" ({answer.regret_at_random:.0f})"
     )
@@ -144,12 +145,12 @@ def reproduce(
 
     A run that is stopped goes on where it was when it is started again.
     """
-    from sottovoce.lab.reproduce.run import NAMES, Sizes
+    from sottovoce.lab.reproduce.run import NAMES, Options
     from sottovoce.lab.reproduce.run import reproduce as run
 
-    sizes = Sizes(reps, out, published, workers, engine.value)
+    options = Options(reps, out, published, workers, engine.value)
     for each in NAMES if name == "all" else [name]:
-        for picture in run(each, sizes):
+        for picture in run(each, options):
             console.print(f"{picture}", highlight=False, soft_wrap=True)
 
 

@@ -76,10 +76,15 @@ def test_a_finished_sweep_is_not_made_again(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     first = sweep(toss, SETTINGS, reps=3, path=path, workers=1)
 
-    def never(setting: Any, seed: int) -> dict[str, float]:
-        raise AssertionError("this run was made before")
+    calls: list[int] = []
 
-    assert sweep(never, SETTINGS, reps=3, path=path, workers=1) == first
+    def counting(setting: Any, seed: int) -> dict[str, float]:
+        calls.append(seed)
+        return toss(setting, seed)
+
+    counting.__module__, counting.__qualname__ = toss.__module__, toss.__qualname__
+    assert sweep(counting, SETTINGS, reps=3, path=path, workers=1) == first
+    assert calls == []
 
 
 @pytest.mark.parametrize("settings", [SETTINGS[:2], [{"mean": 9}, *SETTINGS[1:]]])
@@ -98,6 +103,44 @@ def test_a_file_that_is_no_sweep_is_refused_and_left_alone(tmp_path: Path) -> No
     with pytest.raises(sv.ExperimentError, match="must be a file of this sweep"):
         sweep(toss, SETTINGS, reps=3, path=path, workers=1)
     assert path.read_text() == "something precious\n"
+
+
+def test_a_damaged_line_in_the_middle_is_refused_and_the_rest_kept(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    sweep(toss, SETTINGS, reps=3, path=path, workers=1)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:3], "gibberish\n", *lines[4:]]))
+    before = path.read_bytes()
+    with pytest.raises(sv.ExperimentError, match="its line 4 is damaged"):
+        sweep(toss, SETTINGS, reps=3, path=path, workers=1)
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_was_killed_in_its_heading_is_begun_again(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text('{"task": "supp')
+    assert len(sweep(toss, SETTINGS, reps=3, path=path, workers=1)) == 9
+
+
+def test_runs_of_another_task_are_not_taken_for_these(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    sweep(toss, SETTINGS, reps=3, path=path, workers=1)
+    with pytest.raises(sv.ExperimentError, match="another task"):
+        sweep(slow_toss, SETTINGS, reps=3, path=path, workers=1)
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "picture.png"
+    path.write_bytes(b"\x89PNG\r\n\xff\xfe")
+    with pytest.raises(sv.ExperimentError, match="it is no text"):
+        sweep(toss, SETTINGS, reps=3, path=path, workers=1)
+    assert path.read_bytes() == b"\x89PNG\r\n\xff\xfe"
+
+
+@pytest.mark.parametrize("workers", [0, -2, 1.5])
+def test_workers_must_be_a_positive_whole_number(tmp_path: Path, workers: Any) -> None:
+    with pytest.raises(sv.ExperimentError, match="workers must be a whole number >= 1"):
+        sweep(toss, SETTINGS, reps=1, path=tmp_path / "runs.jsonl", workers=workers)
 
 
 def test_two_sweeps_cannot_write_the_same_file(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.estimate.history import Cut, Elimination
-from sottovoce.lab.environments import Exponential, Floats, Slope
+from sottovoce.lab.environments import Exponential, Floats, Shifted, Slope
+from sottovoce.lab.people import meet
 from sottovoce.lab.simulate import Auxiliary, simulate
 from sottovoce.shared import wire
 
@@ -94,6 +95,31 @@ def test_a_world_with_one_best_arm_everywhere_is_learned_without_much_privacy() 
         assert result.regret[-1] < 0.3 * lost_at_random
         assert sv.Device(result.release).choose({"x1": 0.3, "x2": 0.3}) == "arm 2"
         assert result.arm_ratios[-1, 0, 2] > 0.5
+
+
+def test_rewards_of_one_s_own_are_used_everywhere() -> None:
+    """By the crowd, by real devices, and through a covariate shift."""
+
+    class Always(Own):
+        def rewards(self, rng: np.random.Generator, contexts: Floats, arm: int) -> Floats:
+            return np.full(len(contexts), 0.5)
+
+    never = sv.Ldpmab("paper", c=1e6)
+    shifted = Auxiliary(400, 1e6, Shifted(Always(), 1.0))
+    crowd = simulate(
+        Always(), method=never, epsilon=1e6, n=400, seed=0, release_every=800, auxiliary=[shifted]
+    ).crowd
+    assert crowd.rewards[0] == pytest.approx(crowd.pulls[0] / 2, abs=0.01)
+    experiment = sv.Experiment(
+        arms=["a", "b", "c"],
+        context=[sv.Numeric("x", 0, 1), sv.Numeric("y", 0, 1)],
+        epsilon=1e6,
+        method=never,
+    )
+    learner = sv.Learner(experiment)
+    meet(Always(), learner, people=60, rng=np.random.default_rng(0))
+    sums = learner._progress.state
+    assert sums.rewards == pytest.approx(sums.pulls / 2, abs=0.01)
 
 
 def test_the_result_hangs_together() -> None:

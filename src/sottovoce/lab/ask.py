@@ -15,7 +15,7 @@ class Answer:
     """What would happen, on average."""
 
     regret_mean: float
-    standard_error: float
+    standard_error: float | None
     regret_at_random: float
 
 
@@ -42,9 +42,9 @@ def ask(
         ).regret[-1]
         for repetition in range(reps)
     ]
-    spread = float(np.std(regrets, ddof=1)) if reps > 1 else float("nan")
+    error = float(np.std(regrets, ddof=1)) / reps**0.5 if reps > 1 else None
     return Answer(
         regret_mean=float(np.mean(regrets)),
-        standard_error=spread / reps**0.5,
+        standard_error=error,
         regret_at_random=n * regret_at_random(environment),
     )

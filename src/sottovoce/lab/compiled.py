@@ -8,7 +8,6 @@ Compiled code is kept in a folder named after the source it was made from, so th
 never meets a stale kernel.
 """
 
-import hashlib
 import os
 import sys
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from typing import Any
 
 import numba
 
-_HERE = Path(__file__).parent
+from sottovoce.lab.sources import source_digest
 
 
 def compile_rules(module: ModuleType) -> SimpleNamespace:
@@ -49,11 +48,8 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _keep_kernels() -> None:
     """Choose the cache folder by the source of all that makes up a kernel."""
-    digest = hashlib.sha256()
-    for path in sorted([*_HERE.rglob("*.py"), *(_HERE.parent / "estimate").rglob("*.py")]):
-        digest.update(path.read_bytes())
     home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    folder = home / "sottovoce" / digest.hexdigest()[:16]
+    folder = home / "sottovoce" / source_digest()
     if not folder.exists():
         print("compiling the crowd, once (about half a minute) …", file=sys.stderr, flush=True)
     numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]

@@ -148,6 +148,12 @@ class Shifted:
         """Return what the environment itself says."""
         return self.environment.means(contexts)
 
+    def __getattr__(self, name: str) -> Any:
+        # Rewards that are not 0 or 1 stay as the environment draws them, if it does.
+        if name == "rewards":
+            return self.environment.rewards  # type: ignore[attr-defined]
+        raise AttributeError(name)
+
     def density(self, contexts: Floats) -> Floats:
         """Return the density of the contexts."""
         d, gamma = self.dimension, self.gamma
@@ -168,19 +174,33 @@ def regret_at_random(environment: Environment, *, people: int = 200_000) -> floa
     return float((means.max(axis=1) - means.mean(axis=1)).mean())
 
 
-def check_contexts(environment: Environment, contexts: Any, n: int) -> Floats:
-    """Check what an environment of a user's own returned."""
-    return _in_unit_interval(contexts, (n, environment.dimension), "contexts(rng, n)")
+def draw_people(
+    environment: Environment, rng: np.random.Generator, n: int
+) -> tuple[Floats, Floats, Floats]:
+    """Draw people: their contexts (n, d), means (n, K), and what each arm would bring (n, K).
+
+    The last has no rows if rewards are 1 with probability ``means``. What an environment of a
+    user's own returns is checked here.
+    """
+    contexts = _in_unit_interval(
+        environment.contexts(rng, n), (n, environment.dimension), "contexts(rng, n)"
+    )
+    means = means_at(environment, contexts)
+    rewards = getattr(environment, "rewards", None)
+    if rewards is None:
+        return contexts, means, np.empty((0, environment.arms))
+    # Each person gets one arm, so drawing what every arm would bring is the same in law.
+    columns = [
+        _in_unit_interval(rewards(rng, contexts, arm), (n,), "rewards(rng, contexts, arm)")
+        for arm in range(environment.arms)
+    ]
+    return contexts, means, np.stack(columns, axis=1)
 
 
-def check_means(environment: Environment, means: Any, n: int) -> Floats:
-    """Check what an environment of a user's own returned."""
-    return _in_unit_interval(means, (n, environment.arms), "means(contexts)")
-
-
-def check_rewards(rewards: Any, n: int) -> Floats:
-    """Check what an environment of a user's own returned."""
-    return _in_unit_interval(rewards, (n,), "rewards(rng, contexts, arm)")
+def means_at(environment: Environment, contexts: Floats) -> Floats:
+    """Return f_k at each context, checked."""
+    shape = (len(contexts), environment.arms)
+    return _in_unit_interval(environment.means(contexts), shape, "means(contexts)")
 
 
 def _in_unit_interval(values: Any, shape: tuple[int, ...], what: str) -> Floats:

@@ -6,7 +6,7 @@ import numpy as np
 
 from sottovoce.device.device import Device
 from sottovoce.estimate.learner import Learner
-from sottovoce.lab.environments import Environment, Floats
+from sottovoce.lab.environments import Environment, Floats, draw_people
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.schema import Feature, Numeric
 
@@ -27,14 +27,14 @@ def meet(
     each: called after every person, for a progress bar.
     """
     experiment = learner.experiment
-    contexts = environment.contexts(rng, people)
-    means = environment.means(contexts)
-    rewards = rng.random(people)[:, np.newaxis] < means
+    contexts, means, outcomes = draw_people(environment, rng, people)
+    if len(outcomes) == 0:
+        outcomes = (rng.random(people)[:, np.newaxis] < means).astype(np.float64)
     regret = np.empty(people)
     for person in range(people):
         device = Device(learner.release())
         arm = experiment.arms.index(device.choose(_features(experiment, contexts[person])))
-        learner.receive(device.report(reward=float(rewards[person, arm])))
+        learner.receive(device.report(reward=float(outcomes[person, arm])))
         regret[person] = means[person].max() - means[person, arm]
         each()
     return regret

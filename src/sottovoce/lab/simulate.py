@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,23 @@ import numpy as np
 from sottovoce.estimate.history import Cut, Dated, Elimination, Event
 from sottovoce.estimate.ldpmab.constants import constants
 from sottovoce.lab.crowd.people import contribute, look, serve
-from sottovoce.lab.crowd.state import ELIMINATED, EVENTS, NODES, REPORTS, Crowd, begin, grow
+from sottovoce.lab.crowd.state import (
+    ELIMINATED,
+    EVENTS,
+    NODES,
+    RELEASE,
+    REPORTS,
+    Crowd,
+    begin,
+    grow,
+)
 from sottovoce.lab.environments import (
     Counts,
     Environment,
     Floats,
     behaviour,
-    check_contexts,
-    check_means,
-    check_rewards,
+    draw_people,
+    means_at,
 )
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, must
@@ -134,9 +143,7 @@ class _Run:
         self.crowd = begin(self.constants, release_every=experiment.release_every, leaking=leaking)
         self.world, self.chance = np.random.default_rng(experiment.seed).spawn(2)
         self.points = _check_points(experiment, points)
-        self.point_means = check_means(
-            environment, environment.means(self.points), len(self.points)
-        )
+        self.point_means = means_at(environment, self.points)
         self.lost = np.zeros(1)
         self.people: list[int] = []
         self.regret: list[Floats] = []
@@ -147,7 +154,7 @@ class _Run:
     ) -> None:
         """Let the rows of one auxiliary population come, with arms by its behaviour policy."""
         for size in _blocks(users):
-            contexts, means, outcomes = self._draw(environment, size)
+            contexts, means, outcomes = draw_people(environment, self.world, size)
             logged = self.world.choice(len(policy), size=size, p=policy)
             done = 0
             while done < size:
@@ -171,7 +178,7 @@ class _Run:
         before = int(self.crowd.totals[REPORTS])
         passed = 0
         for size in _blocks(users):
-            contexts, means, outcomes = self._draw(environment, size)
+            contexts, means, outcomes = draw_people(environment, self.world, size)
             regret = np.empty(size // every + 1)
             policies = np.empty((len(regret), len(self.points), arms))
             done = releases = 0
@@ -203,19 +210,6 @@ class _Run:
             self.people.append(users)
             self.regret.append(self.lost.copy())
             self.policies.append(policy)
-
-    def _draw(self, environment: Environment, size: int) -> tuple[Floats, Floats, Floats]:
-        contexts = check_contexts(environment, environment.contexts(self.world, size), size)
-        means = check_means(environment, environment.means(contexts), size)
-        outcomes = np.empty((0, means.shape[1]))
-        if hasattr(environment, "rewards"):
-            # Each person gets one arm, so drawing what every arm would bring is the same in law.
-            columns = [
-                check_rewards(environment.rewards(self.world, contexts, arm), size)
-                for arm in range(means.shape[1])
-            ]
-            outcomes = np.stack(columns, axis=1)
-        return contexts, means, outcomes
 
     def result(self) -> Result:
         """Put together what was written down."""
@@ -261,13 +255,16 @@ def _paths(crowd: Crowd) -> list[str]:
 
 def _history(crowd: Crowd) -> tuple[Dated, ...]:
     paths = _paths(crowd)
-    events: list[Dated] = []
-    for reports, kind, node, what in crowd.events[: crowd.totals[EVENTS]].tolist():
-        event: Event = Cut(paths[node], what)
+    dated: list[Dated] = []
+    rows = crowd.events[: crowd.totals[EVENTS]].tolist()
+    # Arms that went at the same time from the same bin are one event.
+    for (reports, kind, node), group in groupby(rows, key=lambda row: tuple(row[:3])):
+        what = [row[3] for row in group]
+        event: Event = Cut(paths[node], what[0])
         if kind == ELIMINATED:
-            event = Elimination(paths[node], (what,))
-        events.append(Dated(reports, event))
-    return tuple(events)
+            event = Elimination(paths[node], tuple(what))
+        dated.append(Dated(reports, event))
+    return tuple(dated)
 
 
 def _release(experiment: Experiment, crowd: Crowd) -> Release:
@@ -285,5 +282,4 @@ def _release(experiment: Experiment, crowd: Crowd) -> Release:
         arms = crowd.arms[node, order].tolist()
         propensities = crowd.propensities[node, order].tolist()
         bins.append(BinPolicy(path, tuple(arms), tuple(propensities)))
-    changes = len({dated.reports for dated in _history(crowd)})
-    return Release(experiment, 1 + changes, partition, tuple(bins))
+    return Release(experiment, int(crowd.totals[RELEASE]), partition, tuple(bins))

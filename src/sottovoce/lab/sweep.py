@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 try:
     import fcntl
@@ -23,6 +23,7 @@ import joblib
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from sottovoce.lab.sources import source_digest
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError
 from sottovoce.shared.experiment import canonical_json
@@ -62,7 +63,9 @@ def sweep(
     workers: how many processes; -1 for all cores (or all of the cluster).
     """
     check.whole_number(reps, what="reps", least=1)
-    book = _Book(Path(path), settings)
+    if workers != -1:
+        check.whole_number(workers, what="workers", least=1)
+    book = _Book(Path(path), task, settings)
     missing = [
         (setting, repetition)
         for setting in range(len(settings))
@@ -125,10 +128,14 @@ def _results(jobs: Iterable[Any], *, workers: int, engine: Engine, count: int) -
 class _Book:
     """The file of results: a heading, then one run a line."""
 
-    def __init__(self, path: Path, settings: Sequence[Setting]) -> None:
+    def __init__(self, path: Path, task: Task, settings: Sequence[Setting]) -> None:
         self.path = path
-        digest = hashlib.sha256(canonical_json(list(settings))).hexdigest()[:16]
-        self.heading = {"sweep": digest, "settings": len(settings)}
+        # Runs of another task, or of another version of the rules, must not be mixed with these.
+        self.heading = {
+            "task": f"{task.__module__}.{task.__qualname__}",
+            "code": source_digest(),
+            "settings": hashlib.sha256(canonical_json(list(settings))).hexdigest()[:16],
+        }
         self.done: dict[tuple[int, int], Run] = {}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -153,26 +160,32 @@ class _Book:
 
     def _read(self) -> None:
         self.file.seek(0)
-        lines = self.file.read().splitlines(keepends=True)
+        try:
+            lines = self.file.read().splitlines(keepends=True)
+        except UnicodeDecodeError:
+            self._refuse("it is no text")
+        if lines and not lines[-1].endswith("\n"):
+            # The last line of a killed run is cut off: it is dropped, and its run made again.
+            del lines[-1]
+            self.file.truncate(len("".join(lines).encode()))
         if not lines:
             self._append(self.heading)
             return
         heading = _parse(lines[0])
         if heading != self.heading:
-            self.file.close()
-            raise ExperimentError(
-                f"{self.path} must be a file of this sweep; it was made with other settings: "
-                "delete it or choose another place"
-            )
-        whole = len(lines[0].encode())
-        for line in lines[1:]:
+            self._refuse("it was made with other settings, another task or other code")
+        for number, line in enumerate(lines[1:], start=2):
             entry = _parse(line)
-            if entry is None:  # the last line of a killed run: it is cut off, and made again
-                self.file.truncate(whole)
-                break
+            if entry is None:
+                self._refuse(f"its line {number} is damaged")
             run = Run(entry["setting"], entry["repetition"], entry["figures"])
             self.done[run.setting, run.repetition] = run
-            whole += len(line.encode())
+
+    def _refuse(self, why: str) -> NoReturn:
+        self.file.close()
+        raise ExperimentError(
+            f"{self.path} must be a file of this sweep; {why}: delete it or choose another place"
+        )
 
     def __enter__(self) -> "_Book":
         return self
@@ -205,8 +218,6 @@ def _entry(run: Run) -> dict[str, Any]:
 
 
 def _parse(line: str) -> Any:
-    if not line.endswith("\n"):
-        return None
     try:
         return json.loads(line)
     except ValueError:

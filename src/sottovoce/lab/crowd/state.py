@@ -39,12 +39,12 @@ class Crowd(NamedTuple):
     fresh: Counts  # (M+1,) reports since the last step
     hits: Counts  # (S, M+1) users in the node since the last step
     events: Counts  # (2·S·K, 4) reports, kind, node, arm or axis
-    totals: Counts  # (5,) nodes, contested nodes, events, reports, the depth of the tree
+    totals: Counts  # (6,) nodes, contested nodes, events, reports, depth of the tree, release
     release_every: int
     leaking: bool
 
 
-NODES, CONTESTED, EVENTS, REPORTS, DEPTH = range(5)
+NODES, CONTESTED, EVENTS, REPORTS, DEPTH, RELEASE = range(6)
 
 
 def begin(constants: Constants, *, release_every: int, leaking: bool) -> Crowd:
@@ -61,7 +61,7 @@ def begin(constants: Constants, *, release_every: int, leaking: bool) -> Crowd:
     crowd.arms[0] = np.arange(constants.arms)
     crowd.live[0] = constants.arms
     crowd.propensities[0] = 1 / constants.arms
-    crowd.totals[:] = [1, 1, 0, 0, 0]
+    crowd.totals[:] = [1, 1, 0, 0, 0, 1]
     return crowd
 
 
@@ -106,7 +106,7 @@ def _allocate(
         fresh=counts(populations),
         hits=counts(nodes, populations),
         events=counts(2 * nodes * arms, 4),
-        totals=counts(5),
+        totals=counts(6),
         release_every=release_every,
         leaking=leaking,
     )

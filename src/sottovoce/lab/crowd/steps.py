@@ -23,6 +23,7 @@ from sottovoce.lab.crowd.state import (
     ELIMINATED,
     EVENTS,
     NODES,
+    RELEASE,
     REPORTS,
     Counts,
     Crowd,
@@ -45,6 +46,7 @@ def step(crowd: Crowd, constants: Constants, rng: np.random.Generator) -> None:
     propensities = np.empty(constants.arms)
     contested, born = crowd.totals[CONTESTED], crowd.totals[NODES]
     standing = 0
+    changed = False
     for position in range(contested):
         node = crowd.contested[position]
         live = crowd.live[node]
@@ -81,12 +83,15 @@ def step(crowd: Crowd, constants: Constants, rng: np.random.Generator) -> None:
                 keep[:live],
                 propensities[:live],
             )
-            crowd.propensities[node, :live] = propensities[:live]
+            for k in range(live):
+                changed |= propensities[k] != crowd.propensities[node, k]
+                crowd.propensities[node, k] = propensities[k]
             for k in range(live):
                 if not keep[k]:
                     drop_arms(crowd, node, keep)
                     break
         if refine:
+            changed = True
             cut(crowd, rng, node)
         elif crowd.live[node] > 1:
             crowd.contested[standing] = node
@@ -95,6 +100,7 @@ def step(crowd: Crowd, constants: Constants, rng: np.random.Generator) -> None:
         crowd.contested[standing] = node
         standing += 1
     crowd.totals[CONTESTED] = standing
+    crowd.totals[RELEASE] += changed
     crowd.fresh[:] = 0
 
 

@@ -72,6 +72,9 @@ def total_regret(setting: Mapping[str, Any], seed: int) -> dict[str, float]:
     return {"regret": float(Case.of(setting).run(seed).regret[-1])}
 
 
+EXPERIMENTS = ("sample_size_target", "sample_size_source", "kappa", "gamma", "order_of_auxiliary")
+"""The experiments of the authors' logs that are reproduced."""
+
 EPSILONS = (1, 2, 4, 8, 1024)
 SIZES = (10_000, 20_000, 40_000, 60_000, 80_000, 120_000, 160_000, 240_000)
 AUXILIARY_SIZES = (0, 10_000, 20_000, 50_000, 100_000)

@@ -70,8 +70,8 @@ def draw(plot: Plot, rows: list[Row]) -> Figure:
             _draw_random(axes, plot, here)
             axes.set_title(", ".join(filter(None, (row_name, column_name))), fontsize=10)
             axes.spines[["top", "right"]].set_visible(False)
-            axes.xaxis.set_major_formatter(_in_thousands)
-            axes.yaxis.set_major_formatter(_in_thousands)
+            axes.xaxis.set_major_formatter(in_thousands)
+            axes.yaxis.set_major_formatter(in_thousands)
             if i == len(row_names) - 1:
                 axes.set_xlabel(plot.x_label)
             if j == 0:
@@ -81,7 +81,8 @@ def draw(plot: Plot, rows: list[Row]) -> Figure:
     return figure
 
 
-def _in_thousands(value: float, _: object) -> str:
+def in_thousands(value: float, _: object) -> str:
+    """Write 20000 as 20k."""
     return f"{value / 1000:g}k" if abs(value) >= 1000 else f"{value:g}"
 
 
@@ -163,7 +164,7 @@ def densities() -> Surfaces:
     gammas = (0.2, 1.0, 2.0)
     worlds = [Shifted(MODELS["exponential"], gamma) for gamma in gammas]
     return Surfaces(
-        r"Density of auxiliary contexts, $2^\gamma\frac{d+\gamma}{d}\|x-\frac{1}{2}\|_\infty^\gamma$",
+        r"Density of auxiliary contexts, $2^\gamma\frac{d+\gamma}{d}\|x-1/2\|_\infty^\gamma$",
         [f"γ = {gamma:g}" for gamma in gammas],
         lambda points: np.stack([world.density(points) for world in worlds]),
     )

@@ -14,7 +14,8 @@ from sottovoce.estimate.history import Elimination
 from sottovoce.lab.environments import Floats
 from sottovoce.lab.pictures import COLOURS
 from sottovoce.lab.reproduce.cases import LINES, MODELS, Case, Model
-from sottovoce.lab.reproduce.figures import LINE_COLOURS, STYLES
+from sottovoce.lab.reproduce.figures import LINE_COLOURS, STYLES, in_thousands
+from sottovoce.lab.reproduce.table import mean_of
 from sottovoce.lab.simulate import Result
 from sottovoce.lab.sweep import Run, seed_of
 
@@ -70,7 +71,9 @@ def draw_process(model: Model, runs: list[Run], path: Path) -> Figure:
             _draw_band(panels[row][column], people, values, case)
             for k, count in enumerate(people.tolist()):
                 kind = list(KINDS)[column]
-                table.append([case.line, kind, name, count, f"{values[:, k].mean():.4f}"])
+                average = mean_of(values[:, k].tolist())
+                low, high = average.mean - average.half_width, average.mean + average.half_width
+                table.append([case.line, kind, name, count, average.reps, average.mean, low, high])
         result = case.run(seed_of(asdict(case), 0), points=[POINT])
         _draw_arms(panels[2 + index // len(KINDS)][column], result)
     for row in range(2):
@@ -80,6 +83,7 @@ def draw_process(model: Model, runs: list[Run], path: Path) -> Figure:
     for column, name in enumerate(KINDS):
         panels[0][column].set_title(name)
         panels[3][column].set_xlabel("people")
+        panels[3][column].xaxis.set_major_formatter(in_thousands)
     labels = (
         "average regret",
         "average regret at (1/3, 1/3)",
@@ -96,14 +100,15 @@ def draw_process(model: Model, runs: list[Run], path: Path) -> Figure:
     )
     with path.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["line", "auxiliary", "regret", "people", "average"])
+        writer.writerow(["line", "auxiliary", "regret", "people", "reps", "average", "low", "high"])
         writer.writerows(table)
     return figure
 
 
 def _draw_band(axes: Axes, people: Any, values: Floats, case: Case) -> None:
-    mean = values.mean(axis=0)
-    half = 1.96 * values.std(axis=0, ddof=1 if len(values) > 1 else 0) / np.sqrt(len(values))
+    averages = [mean_of(column) for column in values.T.tolist()]
+    mean = np.array([average.mean for average in averages])
+    half = np.array([average.half_width for average in averages])
     colour = LINE_COLOURS[case.line]
     style = STYLES[case.line]
     axes.plot(people, mean, color=colour, label=LINES[case.line], **style)

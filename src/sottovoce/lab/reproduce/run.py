@@ -13,7 +13,7 @@ from sottovoce.shared.errors import ExperimentError, must
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class Options:
     """How an experiment is run."""
 
     reps: int
@@ -104,23 +104,23 @@ CURVES: dict[str, Curves] = {
 NAMES = ["process", *CURVES, "rewards", "densities"]
 
 
-def reproduce(name: str, sizes: Sizes) -> list[Path]:
+def reproduce(name: str, options: Options) -> list[Path]:
     """Reproduce one experiment; return the pictures it left."""
     if name not in NAMES:
         raise ExperimentError(must("the experiment", f"be one of {NAMES} or all", repr(name)))
     try:
-        sizes.out.mkdir(parents=True, exist_ok=True)
+        options.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ExperimentError(f"{sizes.out} must be a folder to write to; {error}") from error
+        raise ExperimentError(f"{options.out} must be a folder to write to; {error}") from error
     if name == "densities":
-        _show_surfaces(figures.densities(), sizes.out / name)
-        return [sizes.out / f"{name}.png"]
+        _show_surfaces(figures.densities(), options.out / name)
+        return [options.out / f"{name}.png"]
     # Read before any work, so that a wrong file costs nothing.
-    published = {} if sizes.published is None else read_published(sizes.published)
+    published = {} if options.published is None else read_published(options.published)
     left = []
     for model in MODELS:
-        path = sizes.out / f"{name}-{model}"
-        _reproduce_model(name, model, path, sizes, published)
+        path = options.out / f"{name}-{model}"
+        _reproduce_model(name, model, path, options, published)
         left.append(path.with_name(f"{path.name}.png"))
     return left
 
@@ -131,7 +131,7 @@ def _show_surfaces(shown: figures.Surfaces, path: Path) -> None:
 
 
 def _reproduce_model(
-    name: str, model: Model, path: Path, sizes: Sizes, published: Mapping[Key, Mean]
+    name: str, model: Model, path: Path, options: Options, published: Mapping[Key, Mean]
 ) -> None:
     if name == "rewards":
         _show_surfaces(figures.rewards(model), path)
@@ -143,10 +143,10 @@ def _reproduce_model(
     runs = sweep(
         task,
         as_settings(cases),
-        reps=sizes.reps,
+        reps=options.reps,
         path=path.with_suffix(".jsonl"),
-        workers=sizes.workers,
-        engine=sizes.engine,
+        workers=options.workers,
+        engine=options.engine,
         title=path.name,
     )
     if name == "process":

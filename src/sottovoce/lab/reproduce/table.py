@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sottovoce.lab.reproduce.cases import Case
+from scipy import stats
+
+from sottovoce.lab.reproduce.cases import EXPERIMENTS, Case
 from sottovoce.lab.sweep import Run
 from sottovoce.shared.errors import ExperimentError
 
@@ -28,8 +30,10 @@ class Mean:
 
     @property
     def half_width(self) -> float:
-        """Half of the 95 % confidence interval of the mean."""
-        return 1.96 * self.sd / math.sqrt(self.reps)
+        """Half of the 95 % confidence interval of the mean (Student's t); NaN for one run."""
+        if self.reps == 1:
+            return math.nan
+        return float(stats.t.ppf(0.975, self.reps - 1)) * self.sd / math.sqrt(self.reps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +51,13 @@ def make_table(cases: list[Case], runs: list[Run], published: Mapping["Key", Mea
     for run in runs:
         values[run.setting].append(run.figures["regret"])
     return [
-        Row(case, _mean(values[index]), published.get(key_of(case)))
+        Row(case, mean_of(values[index]), published.get(key_of(case)))
         for index, case in enumerate(cases)
     ]
 
 
-def _mean(values: list[float]) -> Mean:
+def mean_of(values: list[float]) -> Mean:
+    """Average values."""
     mean = math.fsum(values) / len(values)
     square = math.fsum((value - mean) ** 2 for value in values)
     return Mean(mean, math.sqrt(square / max(1, len(values) - 1)), len(values))
@@ -75,7 +80,13 @@ def read_published(path: Path) -> dict[Key, Mean]:
     try:
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
-        return {_published_key(row): _published_mean(row) for row in rows}
+        known: dict[Key, Mean] = {}
+        for row in rows:
+            if row["experiment"] in EXPERIMENTS:
+                key, mean = _published_key(row), _published_mean(row)
+                if known.setdefault(key, mean) != mean:
+                    raise ValueError(f"two different means for {key}")
+        return known
     except (OSError, KeyError, ValueError) as error:
         raise ExperimentError(
             f"{path} must be a CSV of published means, with columns experiment, model, epsilon, …; "
