@@ -73,7 +73,8 @@ def draw_process(model: Model, runs: list[Run], path: Path) -> Figure:
                 kind = list(KINDS)[column]
                 average = mean_of(values[:, k].tolist())
                 low, high = average.mean - average.half_width, average.mean + average.half_width
-                table.append([case.line, kind, name, count, average.reps, average.mean, low, high])
+                numbers = [f"{number:.4f}" for number in (average.mean, low, high)]
+                table.append([case.line, kind, name, count, average.reps, *numbers])
         result = case.run(seed_of(asdict(case), 0), points=[POINT])
         _draw_arms(panels[2 + index // len(KINDS)][column], result)
     for row in range(2):
