@@ -55,6 +55,14 @@ def test_what_an_honest_device_may_send_is_taken() -> None:
             learner.receive(replace(good, payload=(value, *good.payload[1:])))
 
 
+def test_the_next_release_is_not_known_before_it_is_published() -> None:
+    learner = grown()
+    early = replace(flat_report(learner.release()), release=learner.release().version + 1)
+    with pytest.raises(sv.ReportRejected, match="a report's release must lie between") as caught:
+        learner.receive(early)
+    assert caught.value.reason is sv.Rejection.UNKNOWN_RELEASE
+
+
 def saved(learner: sv.Learner, key: str) -> Any:
     return json.loads(learner.to_json())[key]
 

@@ -56,6 +56,13 @@ def test_only_a_real_cost_can_be_spent(path: Path, epsilon: Any) -> None:
     assert ledger.entries() == []
 
 
+def test_the_budget_is_one_for_all_experiments(path: Path) -> None:
+    ledger = sv.Ledger(path, budget=2)
+    ledger.spend(1.5, experiment="0" * 16, name="walking", release=1)
+    with pytest.raises(sv.BudgetSpent):
+        ledger.spend(1, experiment="1" * 16, name="sleeping", release=1)
+
+
 def test_what_was_spent_long_ago_is_still_spent(path: Path) -> None:
     ledger = sv.Ledger(path, budget=2)
     ledger.spend(1.5, **SPEND)
