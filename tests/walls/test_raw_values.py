@@ -14,14 +14,15 @@ from sottovoce.server.ingest import Ingest
 from sottovoce.shared import wire
 from support.examples import experiment
 
-# Values that turn up nowhere by chance.
+# Enough digits that none turns up by chance: 300 reports of 6 noisy numbers of scale 4 hold
+# one window of width 1e-8 with probability about 1e-6.
 AGE, BMI, REWARD = 61.73205081, 31.41592654, 0.57721566
 SECRETS = [
-    "61.73",
-    "31.41",
-    "0.5772",
-    repr((AGE - 18) / 72)[:8],  # the encoded context
-    repr((BMI - 15) / 30)[:8],
+    "61.73205081",
+    "31.41592654",
+    "0.57721566",
+    repr((AGE - 18) / 72)[:10],  # the encoded context
+    repr((BMI - 15) / 30)[:10],
     "Lindqvist",
     "passport",
 ]
