@@ -23,7 +23,7 @@ from sottovoce.shared.errors import (
     WireError,
 )
 from sottovoce.shared.experiment import Experiment, Population
-from sottovoce.shared.method import Ldpmab
+from sottovoce.shared.method import Ldpmab, Whisper
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
 from sottovoce.shared.schema import Categorical, Numeric, Ordinal
@@ -56,6 +56,7 @@ __all__ = [
     "RewardError",
     "SottovoceError",
     "StateError",
+    "Whisper",
     "WireError",
     "wire",
 ]

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sottovoce.shared.errors import SottovoceError
-from sottovoce.shared.method import Ldpmab
+from sottovoce.shared.method import Ldpmab, Method, Whisper
 
 app = typer.Typer(
     help="Learn which option suits which person without collecting anything about that person.",
@@ -28,6 +28,20 @@ class Model(Enum):
 
     exponential = "exponential"
     symmetric = "symmetric"
+
+
+class MethodName(Enum):
+    """The methods."""
+
+    whisper = "whisper"
+    ldpmab = "ldpmab"
+
+
+class Guarantee(Enum):
+    """What whisper waits for before it drops an arm."""
+
+    regret = "regret"
+    certified = "certified"
 
 
 class Preset(Enum):
@@ -65,7 +79,7 @@ def sottovoce(
 @app.command()
 def demo(
     people: Annotated[int, typer.Option(min=100, help="How many simulated people come.")] = 6000,
-    epsilon: Annotated[float, typer.Option(help="The privacy budget of each report.")] = 8.0,
+    epsilon: Annotated[float, typer.Option(help="The privacy budget of each report.")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Fixes who comes; noise is never fixed.")] = 0,
     out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("out"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
@@ -90,10 +104,18 @@ def demo(
 @app.command()
 def simulate(
     model: Annotated[Model, typer.Option(help="The simulated world.")] = Model.exponential,
-    epsilon: Annotated[float, typer.Option(help="The privacy budget of each report.")] = 8.0,
+    epsilon: Annotated[float, typer.Option(help="The privacy budget of each report.")] = 1.0,
     n: Annotated[int, typer.Option(help="How many people come.")] = 20_000,
-    preset: Annotated[Preset, typer.Option(help="The constants of ldpmab.")] = Preset.authors,
-    c: Annotated[float | None, typer.Option(help="c of C_n = c·log n.")] = None,
+    method: Annotated[MethodName, typer.Option(help="The method.")] = MethodName.whisper,
+    guarantee: Annotated[
+        Guarantee, typer.Option(help="whisper: what it waits for before it drops an arm.")
+    ] = Guarantee.regret,
+    delta: Annotated[float, typer.Option(help="whisper: the chance of error if certified.")] = 0.05,
+    public_arms: Annotated[
+        bool, typer.Option("--public-arms", help="whisper: WEAKER PRIVACY, the arm is public.")
+    ] = False,
+    preset: Annotated[Preset, typer.Option(help="ldpmab: its constants.")] = Preset.authors,
+    c: Annotated[float | None, typer.Option(help="ldpmab: c of C_n = c·log n.")] = None,
     release_every: Annotated[int, typer.Option(help="Reports between two releases.")] = 100,
     reps: Annotated[int, typer.Option(min=1, help="How many runs.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the first run.")] = 0,
@@ -102,9 +124,12 @@ def simulate(
     """Ask what would happen: the mean regret of a method in a simulated world."""
     from sottovoce.lab.ask import ask
 
+    settings: Method = Ldpmab(preset.value, c)
+    if method is MethodName.whisper:
+        settings = Whisper(guarantee.value, delta, public_arms)
     answer = ask(
         model.value,
-        method=Ldpmab(preset.value, c),
+        method=settings,
         epsilon=epsilon,
         n=n,
         release_every=release_every,
@@ -120,6 +145,11 @@ def simulate(
         f" {answer.regret_mean / answer.regret_at_random:.2f} of what arms at random lose"
         f" ({answer.regret_at_random:.0f})"
     )
+    if public_arms:
+        console.print(
+            "Weaker privacy: with public arms a report is ε-LDP in the context and the outcome,"
+            " not in the arm."
+        )
 
 
 @app.command()
@@ -154,13 +184,17 @@ def reproduce(
             console.print(f"{picture}", highlight=False, soft_wrap=True)
 
 
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(","))
+
+
 bench = typer.Typer(help="Measure.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
 
 
 @bench.callback()
 def benchmarks() -> None:
-    """Measure how fast the lab is."""
+    """Measure how fast the lab is, and how much people lose."""
 
 
 @bench.command()
@@ -168,12 +202,16 @@ def speed(
     seconds: Annotated[float, typer.Option(min=0, help="Time for each line.")] = 1.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
-    """Print users a second of the lab's simulations, on one core."""
-    from sottovoce.lab.bench import measure_speed
+    """Print users a second of the lab's simulations, and a device's time for one report."""
+    from sottovoce.lab.bench import measure_devices, measure_speed
 
-    speeds = measure_speed(seconds=seconds)
+    speeds, devices = measure_speed(seconds=seconds), measure_devices(seconds=seconds)
     if as_json:
-        console.print_json(json.dumps([asdict(each) for each in speeds]))
+        figures = {
+            "lab": [asdict(each) for each in speeds],
+            "device": [asdict(each) for each in devices],
+        }
+        console.print_json(json.dumps(figures))
         return
     table = Table("method", "release every", "ε", "n", "users/s, median", "best", "calls")
     for column in table.columns[1:]:
@@ -184,6 +222,71 @@ def speed(
             *(f"{each.median:,.0f}", f"{each.best:,.0f}", str(each.calls)),
         )
     console.print(table)
+    table = Table("device", "ε", "bins", "choose + report, µs, median", "best", "bytes")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for one in devices:
+        table.add_row(
+            *(one.method, f"{one.epsilon:g}", f"{one.bins}"),
+            *(f"{one.median:.0f}", f"{one.best:.0f}", f"{one.bytes}"),
+        )
+    console.print(table)
+
+
+@bench.command()
+def regret(
+    reps: Annotated[int, typer.Option(help="Runs of each cell and method.")] = 20,
+    models: Annotated[
+        str, typer.Option(help="The paper's models, with commas.")
+    ] = "exponential,symmetric",
+    aux: Annotated[bool, typer.Option(help="With auxiliary data too, or without only.")] = True,
+    problems: Annotated[
+        bool, typer.Option("--problems", help="On simulated problems instead of the paper's.")
+    ] = False,
+    published: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="SOTTOVOCE_PUBLISHED",
+            help="A CSV of the authors' means, to compare with; only its cells are run.",
+        ),
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Methods, with commas; the first is judged.")
+    ] = None,
+    all_methods: Annotated[
+        bool, typer.Option("--all-methods", help="Not only the first with auxiliary data.")
+    ] = False,
+    workers: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
+    engine: Annotated[Engine, typer.Option(help="Where runs are made.")] = Engine.joblib,
+    out: Annotated[
+        Path | None, typer.Option(help="A .jsonl file that keeps the runs, to go on after a stop.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+) -> None:
+    """Print what people lose: on the paper's cells, or on simulated problems."""
+    from sottovoce.lab import regret as lab
+    from sottovoce.lab import regret_tables as tables
+
+    names = lab.METHODS if methods is None else _names(methods)
+    options = lab.Options(reps, names, workers, engine.value, out)
+    if problems:
+        cells = lab.on_problems(options)
+    else:
+        cells = lab.against_paper(
+            options,
+            models=_names(models),
+            auxiliary=aux,
+            all_methods=all_methods,
+            published=published,
+        )
+    if as_json:
+        console.print_json(json.dumps(lab.as_json(cells)))
+        return
+    for table in tables.problem_tables(cells) if problems else tables.paper_tables(cells):
+        console.print(table)
+    lines = [*tables.summary_lines(cells), *(tables.warnings(cells) if problems else ())]
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 @app.command()

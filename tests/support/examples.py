@@ -13,6 +13,7 @@ def experiment(**settings: Any) -> sv.Experiment:
         "context": [sv.Numeric("age", 18, 90), sv.Numeric("bmi", 15, 45)],
         "epsilon": 1.0,
         "horizon": 1000,
+        "method": "ldpmab",
     }
     return sv.Experiment(**{**defaults, **settings})
 

@@ -35,7 +35,7 @@ from support.examples import experiment
         ({"name": ""}, "name must be a non-empty, printable string"),
         ({"name": "a\x1b[2K\nleft ε = 100"}, "name must be a non-empty, printable string"),
         ({"name": "\ud800"}, "name must be a non-empty, printable string"),
-        ({"method": "magic"}, "the method's name must be 'ldpmab'; got 'magic'"),
+        ({"method": "magic"}, "the method's name must be one of"),
         ({"auxiliary": [1]}, "auxiliary must hold Populations"),
         ({"auxiliary": [sv.Population("target", 1, 10)]}, "populations must differ"),
     ],

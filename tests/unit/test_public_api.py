@@ -7,7 +7,7 @@ NAMES = [
     *("BudgetSpent", "Categorical", "ContextError", "Device", "DeviceError", "Experiment"),
     *("ExperimentError", "Ldpmab", "Learner", "Ledger", "LedgerError", "Numeric", "Ordinal"),
     *("Population", "Refused", "Rejection", "Release", "Report", "ReportRejected", "RewardError"),
-    *("SottovoceError", "StateError", "WireError", "wire"),
+    *("SottovoceError", "StateError", "Whisper", "WireError", "wire"),
 ]
 
 

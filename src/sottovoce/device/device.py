@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
+from sottovoce.device.ask import Secret, draw_ranking
 from sottovoce.device.encode import encode
 from sottovoce.device.ledger import OneReport, Spends
 from sottovoce.device.privatise import privatise
@@ -38,7 +39,7 @@ class Device:
         if most_epsilon is not None and epsilon > most_epsilon:
             rule = f"ask for at most epsilon = {most_epsilon:g} a report"
             raise DeviceError(must("a release", rule, epsilon))
-        self._pending: tuple[Release, str, int] | None = None
+        self._pending: tuple[Release, Secret] | None = None
 
     def follow(self, release: Release) -> None:
         """Use a newer release from the next choice on."""
@@ -56,12 +57,17 @@ class Device:
         """Return the arm for this person: drawn by the release from the live arms of the bin."""
         # Forgotten first: after a context that is refused, no report may speak of an earlier one.
         self._pending = None
-        experiment = self._release.experiment
-        path = self._release.partition.find(encode(experiment, context))
-        policy = self._release.policies[path]
-        (arm,) = self._random.choices(policy.arms, policy.propensities)
-        self._pending = (self._release, path, arm)
-        return experiment.arms[arm]
+        release = self._release
+        point = encode(release.experiment, context)
+        path = release.partition.find(point)
+        policy = release.policies[path]
+        ranking = draw_ranking(release)
+        if ranking:
+            arm = min(policy.arms, key=ranking.index)
+        else:
+            (arm,) = self._random.choices(policy.arms, policy.propensities)
+        self._pending = (release, Secret(point, path, arm, ranking=ranking))
+        return release.experiment.arms[arm]
 
     def report(self, *, reward: float) -> Report:
         """Return the ε-LDP report on the arm that was chosen last, and spend the ledger."""
@@ -69,8 +75,8 @@ class Device:
             raise DeviceError(
                 "choose must come before each report; nothing was chosen since the last one"
             )
-        release, path, arm = self._pending
-        report = self._privatise(release, path=path, arm=arm, reward=reward)
+        release, secret = self._pending
+        report = self._privatise(release, secret, reward=reward)
         self._pending = None
         return report
 
@@ -81,23 +87,21 @@ class Device:
             raise DeviceError(
                 must("a logged arm", f"be one of {list(experiment.arms)}", "another name")
             )
-        path = self._release.partition.find(encode(experiment, context))
-        index = experiment.arms.index(arm)
-        return self._privatise(self._release, path=path, arm=index, reward=reward)
+        point = encode(experiment, context)
+        path = self._release.partition.find(point)
+        secret = Secret(point, path, experiment.arms.index(arm), logged=True)
+        return self._privatise(self._release, secret, reward=reward)
 
-    def _privatise(self, release: Release, *, path: str, arm: int, reward: float) -> Report:
-        payload = privatise(
-            release,
-            population=self._population,
-            path=path,
-            arm=arm,
-            reward=reward,
-            ledger=self._ledger,
+    def _privatise(self, release: Release, secret: Secret, *, reward: float) -> Report:
+        answer = privatise(
+            release, secret, population=self._population, reward=reward, ledger=self._ledger
         )
         return Report(
             experiment=release.experiment.fingerprint,
             release=release.version,
             population=self._population,
             nonce=secrets.token_bytes(16),
-            payload=payload,
+            payload=answer.payload,
+            question=answer.question,
+            ranking=answer.ranking,
         )

@@ -1,67 +1,50 @@
 """All that a learner knows, and its JSON: a resumed learner goes on bit for bit."""
 
 import json
-from bisect import bisect_right
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from sottovoce.estimate.book import Book
 from sottovoce.estimate.history import Cut, Dated, Elimination, Event
-from sottovoce.estimate.ldpmab import method
+from sottovoce.estimate.ldpmab.book import LdpmabBook
+from sottovoce.estimate.whisper.book import WhisperBook
 from sottovoce.shared.errors import StateError, must
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.release import Cell, Release
+from sottovoce.shared.method import Ldpmab
+from sottovoce.shared.release import Release
 
 STATE_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The contested cells of all releases from ``since`` until the next layout."""
-
-    since: int
-    cells: tuple[Cell, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Progress:
-    """What a learner has after some reports.
+    """What a learner counts, whatever its method.
 
-    version: of the current release.
-    layouts: the cells of every release so far, oldest first.
     reports: how many of each population were counted.
-    reported: which populations reported since the last step.
     late_reports, dropped_cells: see ``Status``.
     """
 
-    version: int
-    state: method.State
-    layouts: tuple[Layout, ...]
-    reports: tuple[int, ...]
-    reported: tuple[bool, ...]
+    reports: list[int]
     late_reports: int = 0
     dropped_cells: int = 0
-    history: tuple[Dated, ...] = ()
-
-    def layout_of(self, version: int) -> int:
-        """Return which layout a release had."""
-        return bisect_right([layout.since for layout in self.layouts], version) - 1
+    history: list[Dated] = field(default_factory=list)
 
 
-def progress_to_json(experiment: Experiment, progress: Progress) -> str:
+def open_book(experiment: Experiment) -> Book:
+    """Begin with the sums of an experiment's method."""
+    if isinstance(experiment.settings, Ldpmab):
+        return LdpmabBook.begin(experiment)
+    return WhisperBook.begin(experiment)
+
+
+def progress_to_json(book: Book, progress: Progress) -> str:
     """Write a learner. Floats are written so that they read back as the same bits."""
-    state = progress.state
-    release = Release(experiment, progress.version, state.partition, state.bins)
     return json.dumps(
         {
             "sottovoce": STATE_VERSION,
             "kind": "learner",
-            "release": release.to_table(),
-            "layouts": [[layout.since, layout.cells] for layout in progress.layouts],
+            "release": book.release.to_table(),
             "reports": progress.reports,
-            "reported": progress.reported,
             "late_reports": progress.late_reports,
             "dropped_cells": progress.dropped_cells,
             "history": [
@@ -72,16 +55,13 @@ def progress_to_json(experiment: Experiment, progress: Progress) -> str:
                 }
                 for dated in progress.history
             ],
-            "rewards": state.rewards.tolist(),
-            "pulls": state.pulls.tolist(),
-            "users": state.users.tolist(),
-            "running": state.running.tolist(),
+            **book.to_table(),
         },
         allow_nan=False,
     )
 
 
-def progress_from_json(text: str | bytes) -> tuple[Experiment, Progress]:
+def progress_from_json(text: str | bytes) -> tuple[Book, Progress]:
     """Read a learner; what is truncated, of another version or inconsistent is refused."""
     try:
         table = json.loads(text)
@@ -98,58 +78,22 @@ def progress_from_json(text: str | bytes) -> tuple[Experiment, Progress]:
         raise StateError(f"a saved learner must be complete and consistent; {error}") from error
 
 
-def _read(table: dict[str, Any]) -> tuple[Experiment, Progress]:
+def _read(table: dict[str, Any]) -> tuple[Book, Progress]:
     release = Release.from_table(table["release"])
     experiment = release.experiment
-    populations, cells = len(experiment.populations), len(release.cells)
-    contested = sum(not policy.settled for policy in release.bins)
-    layouts = tuple(
-        Layout(int(since), tuple((str(path), int(arm)) for path, arm in layout))
-        for since, layout in table["layouts"]
-    )
-    since = [layout.since for layout in layouts]
-    if since[0] != 1 or since != sorted(set(since)) or since[-1] > release.version:
-        raise ValueError("its layouts are not in order")
-    if layouts[-1].cells != release.cells:
-        raise ValueError("its last layout is not that of its release")
     progress = Progress(
-        version=release.version,
-        state=method.State(
-            release.partition,
-            release.bins,
-            rewards=_array(table, "rewards", (populations, cells)),
-            pulls=_array(table, "pulls", (populations, cells)),
-            users=_counts(table, "users", (populations, contested)),
-            running=_array(table, "running", (3, cells)),
-        ),
-        layouts=layouts,
-        reports=tuple(map(int, table["reports"])),
-        reported=tuple(map(bool, table["reported"])),
+        reports=list(map(int, table["reports"])),
         late_reports=int(table["late_reports"]),
         dropped_cells=int(table["dropped_cells"]),
-        history=tuple(Dated(int(entry["reports"]), _event(entry)) for entry in table["history"]),
+        history=[Dated(int(entry["reports"]), _event(entry)) for entry in table["history"]],
     )
-    if not len(progress.reports) == len(progress.reported) == populations:
+    if len(progress.reports) != len(experiment.populations):
         raise ValueError("its counts do not fit its populations")
     if min(*progress.reports, progress.late_reports, progress.dropped_cells) < 0:
         raise ValueError("its counts must not be negative")
-    return experiment, progress
-
-
-def _array(table: dict[str, Any], name: str, shape: tuple[int, int]) -> NDArray[np.float64]:
-    array = np.array(table[name], dtype=np.float64)
-    if array.size == 0:  # everything is settled, and JSON does not keep the shape of nothing
-        array = array.reshape(shape)
-    if array.shape != shape or not np.isfinite(array).all():
-        raise ValueError(f"{name} must be {shape} finite numbers")
-    return array
-
-
-def _counts(table: dict[str, Any], name: str, shape: tuple[int, int]) -> NDArray[np.int64]:
-    array = _array(table, name, shape)
-    if (array < 0).any() or (array != array.round()).any():
-        raise ValueError(f"{name} must be whole numbers >= 0")
-    return array.astype(np.int64)
+    if isinstance(experiment.settings, Ldpmab):
+        return LdpmabBook.from_table(release, table), progress
+    return WhisperBook.from_table(release, table), progress
 
 
 def _event(entry: dict[str, Any]) -> Event:

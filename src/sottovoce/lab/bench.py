@@ -1,12 +1,19 @@
-"""How fast the lab is: users a second, for each method and size."""
+"""How fast the lab and a device are."""
 
+import random
 import time
 from dataclasses import dataclass
 
+from sottovoce.device.device import Device
 from sottovoce.lab.environments import Exponential
 from sottovoce.lab.simulate import simulate
+from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.partition import Partition
+from sottovoce.shared.release import Release, uniform
+from sottovoce.shared.schema import Numeric
+from sottovoce.shared.wire import report_to_bytes
 
-METHODS = ["ldpmab"]
+METHODS = ["whisper", "ldpmab"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +32,9 @@ class Speed:
 def measure_speed(*, seconds: float = 1.0) -> list[Speed]:
     """Measure each combination for about ``seconds``, on one core."""
     environment = Exponential()
-    simulate(environment, epsilon=1, n=1000, seed=0)  # compiles, or loads what was compiled
     speeds = []
     for method in METHODS:
+        simulate(environment, method=method, epsilon=1, n=1000, seed=0)  # compiles, or loads
         for release_every in (100, 1):
             for epsilon in (1.0, 1024.0):
                 for n in (20_000, 160_000):
@@ -50,3 +57,47 @@ def measure_speed(*, seconds: float = 1.0) -> list[Speed]:
                         Speed(method, release_every, epsilon, n, len(rates), median, best)
                     )
     return speeds
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSpeed:
+    """Microseconds that a device takes to choose an arm and to report, and bytes of the report."""
+
+    method: str
+    epsilon: float
+    bins: int
+    calls: int
+    median: float
+    best: float
+    bytes: int
+
+
+def measure_devices(*, seconds: float = 1.0) -> list[DeviceSpeed]:
+    """Measure ``whisper`` with 200 contested bins of two features, a fresh device each time."""
+    return [_measure_device(epsilon, seconds=seconds) for epsilon in (0.5, 1.0, 2.0, 4.0, 8.0)]
+
+
+def _measure_device(epsilon: float, *, seconds: float, bins: int = 200) -> DeviceSpeed:
+    experiment = Experiment(
+        arms=["control", "reminder", "coach"],
+        context=[Numeric("age", 18, 90), Numeric("bmi", 15, 45)],
+        epsilon=epsilon,
+    )
+    partition = Partition(2)
+    while len(leaves := list(partition.leaves())) < bins:
+        shortest = min(leaves, key=len)
+        partition = partition.cut(shortest, axis=len(shortest) % 2)
+    release = Release(experiment, 1, partition, tuple(uniform(path, [0, 1]) for path in leaves))
+    person = random.Random(0)
+    times, size = [], 0
+    begun = time.perf_counter()
+    while len(times) < 100 or time.perf_counter() - begun < seconds:
+        context = {"age": person.uniform(18, 90), "bmi": person.uniform(15, 45)}
+        start = time.perf_counter()
+        device = Device(release)
+        device.choose(context)
+        report = device.report(reward=1.0)
+        times.append(1e6 * (time.perf_counter() - start))
+        size = len(report_to_bytes(report))
+    times.sort()
+    return DeviceSpeed("whisper", epsilon, bins, len(times), times[len(times) // 2], times[0], size)

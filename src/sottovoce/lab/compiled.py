@@ -20,8 +20,11 @@ import numba
 from sottovoce.lab.sources import source_digest
 
 
-def compile_rules(module: ModuleType) -> SimpleNamespace:
-    """Return the functions of a module, compiled."""
+def compile_rules(module: ModuleType, *, inline: bool) -> SimpleNamespace:
+    """Return the functions of a module, compiled.
+
+    inline: into each of their callers, for small functions; large ones take long to compile so.
+    """
     mine = {
         name: function
         for name, function in vars(module).items()
@@ -30,7 +33,7 @@ def compile_rules(module: ModuleType) -> SimpleNamespace:
     world = dict(vars(module))
     for name, function in mine.items():
         copy = FunctionType(function.__code__, world, name, function.__defaults__)
-        world[name] = numba.njit(cache=True, forceinline=True)(copy)
+        world[name] = numba.njit(cache=True, forceinline=inline)(copy)
     return SimpleNamespace(**{name: world[name] for name in mine})
 
 

@@ -170,8 +170,13 @@ def behaviour(arms: int, kappa: float) -> Floats:
 
 def regret_at_random(environment: Environment, *, people: int = 200_000) -> float:
     """Return what one person loses on average when arms are pulled at random."""
+    return float(losses_at_random(environment, people=people).mean())
+
+
+def losses_at_random(environment: Environment, *, people: int = 200_000) -> Floats:
+    """Return what each of some people loses in expectation when arms are pulled at random."""
     means = environment.means(environment.contexts(np.random.default_rng(0), people))
-    return float((means.max(axis=1) - means.mean(axis=1)).mean())
+    return np.asarray(means.max(axis=1) - means.mean(axis=1))
 
 
 def draw_people(

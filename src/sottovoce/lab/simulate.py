@@ -3,24 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from sottovoce.estimate.history import Cut, Dated, Elimination, Event
-from sottovoce.estimate.ldpmab.constants import constants
-from sottovoce.lab.crowd.people import contribute, look, serve
-from sottovoce.lab.crowd.state import (
-    ELIMINATED,
-    EVENTS,
-    NODES,
-    RELEASE,
-    REPORTS,
-    Crowd,
-    begin,
-    grow,
-)
+from sottovoce.estimate.history import Dated
+from sottovoce.lab.crowd.ldpmab.play import LdpmabPlay
+from sottovoce.lab.crowd.play import Play
+from sottovoce.lab.crowd.whisper.play import WhisperPlay
 from sottovoce.lab.environments import (
     Counts,
     Environment,
@@ -32,9 +22,8 @@ from sottovoce.lab.environments import (
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.experiment import Experiment, Population
-from sottovoce.shared.method import Method
-from sottovoce.shared.partition import Partition
-from sottovoce.shared.release import BinPolicy, Release
+from sottovoce.shared.method import Ldpmab, Method
+from sottovoce.shared.release import Release
 from sottovoce.shared.schema import Numeric
 
 BLOCK = 16384
@@ -47,12 +36,14 @@ class Auxiliary:
 
     environment: where its contexts come from; None for the target's own.
     kappa: the exploration coefficient of its behaviour policy; 1 is uniform.
+    known: whether the learner knows that policy; ``ldpmab`` does not ask.
     """
 
     users: int
     epsilon: float
     environment: Environment | None = None
     kappa: float = 1.0
+    known: bool = True
 
 
 @dataclass(frozen=True)
@@ -70,23 +61,23 @@ class Result:
     local_regret: Floats
     arm_ratios: Floats
     experiment: Experiment
-    crowd: Crowd
+    play: Play
 
     @cached_property
     def history(self) -> tuple[Dated, ...]:
         """Eliminations and cuts, with the number of reports by then, auxiliary ones included."""
-        return _history(self.crowd)
+        return self.play.history()
 
     @cached_property
     def release(self) -> Release:
         """The final policy."""
-        return _release(self.experiment, self.crowd)
+        return self.play.release()
 
 
 def simulate(
     environment: Environment,
     *,
-    method: Method | str = "ldpmab",
+    method: Method | str = "whisper",
     epsilon: float,
     n: int,
     seed: int,
@@ -111,7 +102,12 @@ def simulate(
         epsilon=epsilon,
         horizon=n,
         auxiliary=[
-            Population(f"auxiliary {m}", each.epsilon, each.users)
+            Population(
+                f"auxiliary {m}",
+                each.epsilon,
+                each.users,
+                behaviour(environment.arms, each.kappa).tolist() if each.known else None,
+            )
             for m, each in enumerate(auxiliary, start=1)
         ],
         method=method,
@@ -139,8 +135,15 @@ class _Run:
         self, experiment: Experiment, environment: Environment, points: Any, *, leaking: bool
     ) -> None:
         self.experiment = experiment
-        self.constants = constants(experiment)
-        self.crowd = begin(self.constants, release_every=experiment.release_every, leaking=leaking)
+        settings = experiment.settings
+        if isinstance(settings, Ldpmab):
+            self.play: Play = LdpmabPlay(experiment, leaking=leaking)
+        elif leaking:
+            raise ExperimentError(
+                must("leaking noise", "be asked of ldpmab alone", "another method")
+            )
+        else:
+            self.play = WhisperPlay(experiment)
         self.world, self.chance = np.random.default_rng(experiment.seed).spawn(2)
         self.points = _check_points(experiment, points)
         self.point_means = means_at(environment, self.points)
@@ -156,57 +159,28 @@ class _Run:
         for size in _blocks(users):
             contexts, means, outcomes = draw_people(environment, self.world, size)
             logged = self.world.choice(len(policy), size=size, p=policy)
-            done = 0
-            while done < size:
-                done = contribute(
-                    self.crowd,
-                    self.constants,
-                    self.chance,
-                    population,
-                    done,
-                    contexts,
-                    means,
-                    outcomes,
-                    logged,
-                )
-                if done < size:
-                    self.crowd = grow(self.crowd)
+            self.play.contribute(self.chance, population, contexts, means, outcomes, logged)
 
     def serve(self, environment: Environment, users: int) -> None:
         """Let the target users come, and follow what they lose."""
         every, arms = self.experiment.release_every, len(self.experiment.arms)
-        before = int(self.crowd.totals[REPORTS])
+        before = self.play.waiting
         passed = 0
         for size in _blocks(users):
             contexts, means, outcomes = draw_people(environment, self.world, size)
             regret = np.empty(size // every + 1)
             policies = np.empty((len(regret), len(self.points), arms))
-            done = releases = 0
-            while done < size:
-                done, more = serve(
-                    self.crowd,
-                    self.constants,
-                    self.chance,
-                    done,
-                    contexts,
-                    means,
-                    outcomes,
-                    self.points,
-                    self.lost,
-                    regret[releases:],
-                    policies[releases:],
-                )
-                releases += more
-                if done < size:
-                    self.crowd = grow(self.crowd)
+            releases = self.play.serve(
+                self.chance, contexts, means, outcomes, self.points, self.lost, regret, policies
+            )
             self.regret.append(regret[:releases])
             self.policies.append(policies[:releases])
             passed += releases
-        first = every - before % every
+        first = every - before
         self.people = list(range(first, first + passed * every, every))
         if not self.people or self.people[-1] < users:  # the last people, after the last release
             policy = np.empty((1, len(self.points), arms))
-            look(self.crowd, self.points, policy[0])
+            self.play.look(self.points, policy[0])
             self.people.append(users)
             self.regret.append(self.lost.copy())
             self.policies.append(policy)
@@ -223,7 +197,7 @@ class _Run:
             local_regret=(pulled * lost).sum(axis=2),
             arm_ratios=pulled / people[:, np.newaxis, np.newaxis],
             experiment=self.experiment,
-            crowd=self.crowd,
+            play=self.play,
         )
 
 
@@ -240,46 +214,3 @@ def _check_points(experiment: Experiment, points: Any) -> Floats:
 
 def _blocks(users: int) -> list[int]:
     return [min(BLOCK, users - start) for start in range(0, users, BLOCK)]
-
-
-def _paths(crowd: Crowd) -> list[str]:
-    """Name each node by its path from the root."""
-    paths = [""] * int(crowd.totals[NODES])
-    for node, path in enumerate(paths):
-        # Children come after their parents, so the parent's path is known by now.
-        if crowd.child[node] != node:
-            for side in range(2):
-                paths[crowd.child[node] + side] = path + str(side)
-    return paths
-
-
-def _history(crowd: Crowd) -> tuple[Dated, ...]:
-    paths = _paths(crowd)
-    dated: list[Dated] = []
-    rows = crowd.events[: crowd.totals[EVENTS]].tolist()
-    # Arms that went at the same time from the same bin are one event.
-    for (reports, kind, node), group in groupby(rows, key=lambda row: tuple(row[:3])):
-        what = [row[3] for row in group]
-        event: Event = Cut(paths[node], what[0])
-        if kind == ELIMINATED:
-            event = Elimination(paths[node], tuple(what))
-        dated.append(Dated(reports, event))
-    return tuple(dated)
-
-
-def _release(experiment: Experiment, crowd: Crowd) -> Release:
-    paths = _paths(crowd)
-    nodes = {path: node for node, path in enumerate(paths)}
-    cuts = {
-        path: int(crowd.axis[node]) for path, node in nodes.items() if crowd.child[node] != node
-    }
-    partition = Partition(experiment.dimension, cuts)
-    bins = []
-    for path in partition.leaves():
-        node = nodes[path]
-        live = int(crowd.live[node])
-        order = np.argsort(crowd.arms[node, :live])
-        arms = crowd.arms[node, order].tolist()
-        propensities = crowd.propensities[node, order].tolist()
-        bins.append(BinPolicy(path, tuple(arms), tuple(propensities)))
-    return Release(experiment, int(crowd.totals[RELEASE]), partition, tuple(bins))

@@ -9,8 +9,9 @@ _LAB = Path(__file__).parent
 
 @cache
 def source_digest() -> str:
-    """Return 16 hexadecimal digits that change with any source file of the lab or the estimator."""
+    """Return 16 hexadecimal digits that change with any source file that a run depends on."""
     digest = hashlib.sha256()
-    for path in sorted([*_LAB.rglob("*.py"), *(_LAB.parent / "estimate").rglob("*.py")]):
+    rooms = (_LAB, _LAB.parent / "estimate", _LAB.parent / "shared")
+    for path in sorted(path for room in rooms for path in room.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

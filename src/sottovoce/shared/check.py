@@ -80,3 +80,14 @@ def known_keys(entry: Any, *, what: str, known: set[str]) -> dict[str, Any]:
     if strange := sorted(map(str, entry.keys() - known)):
         raise ExperimentError(must(what, f"have only the keys {sorted(known)}", strange))
     return entry
+
+
+def propensities(values: Any, *, what: str) -> tuple[float, ...]:
+    """Check the chances of all arms: 0 is an arm that nobody was given."""
+    rule = "be numbers >= 0 that add up to 1"
+    listed = items(values, (int, float), what=what, rule=rule)
+    chances = [finite_float(value) for value in listed]
+    known = [chance for chance in chances if chance is not None and chance >= 0]
+    if len(known) != len(chances) or not math.isclose(math.fsum(known), 1, abs_tol=1e-9):
+        raise ExperimentError(must(what, rule, list(listed)))
+    return tuple(known)

@@ -59,6 +59,7 @@ class Rejection(Enum):
     UNKNOWN_EXPERIMENT = "unknown experiment"
     UNKNOWN_RELEASE = "unknown release"
     UNKNOWN_POPULATION = "unknown population"
+    UNKNOWN_QUESTION = "unknown question"
     WRONG_LENGTH = "wrong length"
     NOT_FINITE = "not finite"
     IMPLAUSIBLE = "implausible"

@@ -12,7 +12,7 @@ from typing import Any
 
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, must
-from sottovoce.shared.method import Ldpmab, Method, method_from, method_to_table
+from sottovoce.shared.method import Method, Whisper, method_from, method_to_table
 from sottovoce.shared.schema import (
     Categorical,
     Feature,
@@ -32,11 +32,16 @@ class Population:
     Historical and streaming populations are treated alike. ``users`` is the number expected,
     the paper's n_P or n_Qm: it sets constants and may be exceeded. 0 is for a population that is
     named but not expected to come.
+
+    behaviour: the chance with which its logged rows had each arm, in the order of the
+        experiment's arms, if that is known and the same for everyone; None if it is not. Only
+        ``whisper`` uses it, for logged rows: half of their reports then need not ask for it.
     """
 
     name: str
     epsilon: float
     users: int
+    behaviour: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         check.name(self.name, what="the name of a population")
@@ -44,6 +49,9 @@ class Population:
         object.__setattr__(self, "epsilon", check.epsilon(self.epsilon, what=f"epsilon {what}"))
         users = check.whole_number(self.users, what=f"users {what}", least=0)
         object.__setattr__(self, "users", users)
+        if self.behaviour is not None:
+            chances = check.propensities(self.behaviour, what=f"behaviour {what}")
+            object.__setattr__(self, "behaviour", chances)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +73,7 @@ class Experiment:
     epsilon: float
     horizon: int = 100_000
     auxiliary: Sequence[Population] = ()
-    method: Method | str = field(default_factory=Ldpmab)
+    method: Method | str = field(default_factory=Whisper)
     release_every: int = 100
     seed: int = 0
     name: str = "experiment"
@@ -84,6 +92,11 @@ class Experiment:
             self.auxiliary, Population, what="auxiliary", rule="hold Populations"
         )
         put("auxiliary", auxiliary)
+        for population in self.auxiliary:
+            if population.behaviour is not None and len(population.behaviour) != len(self.arms):
+                what = f"behaviour of population {population.name!r}"
+                rule = f"have one chance for each of {len(self.arms)} arms"
+                raise ExperimentError(must(what, rule, len(population.behaviour)))
         put("epsilon", check.epsilon(self.epsilon))
         put("horizon", check.whole_number(self.horizon, what="horizon", least=1))
         names = [population.name for population in self.populations]
@@ -132,10 +145,7 @@ class Experiment:
             "context": [feature_to_table(feature) for feature in self.context],
             "epsilon": self.epsilon,
             "horizon": self.horizon,
-            "auxiliary": [
-                {"name": each.name, "epsilon": each.epsilon, "users": each.users}
-                for each in self.auxiliary
-            ],
+            "auxiliary": [_population_to_table(each) for each in self.auxiliary],
             "method": method_to_table(self.settings),
             "release_every": self.release_every,
             "seed": self.seed,
@@ -169,13 +179,20 @@ class Experiment:
 
 
 def _population(entry: Any) -> Population:
-    keys = {"name", "epsilon", "users"}
-    table = check.known_keys(entry, what="an auxiliary population", known=keys)
-    if missing := sorted(keys - table.keys()):
+    needed = {"name", "epsilon", "users"}
+    table = check.known_keys(entry, what="an auxiliary population", known={*needed, "behaviour"})
+    if missing := sorted(needed - table.keys()):
         raise ExperimentError(
             f"an auxiliary population must have name, epsilon and users; it lacks {missing}"
         )
     return Population(**table)
+
+
+def _population_to_table(population: Population) -> dict[str, Any]:
+    table = {"name": population.name, "epsilon": population.epsilon, "users": population.users}
+    if population.behaviour is None:
+        return table
+    return {**table, "behaviour": list(population.behaviour)}
 
 
 def canonical_json(value: Any) -> bytes:

@@ -1,8 +1,7 @@
 """The settings of a learning method, part of the public experiment.
 
-``Ldpmab`` is the paper's Algorithms 2 and 3. Its two presets differ in constants only; the
-privacy mechanism, and with it the noise, is the same. ``docs/explanation/presets.md`` says which
-preset is useful at which number of users.
+``Whisper`` is this project's own and the default. ``Ldpmab`` is the paper's Algorithms 2 and 3; its
+two presets differ in constants only, and ``docs/explanation/presets.md`` says which is useful when.
 """
 
 from dataclasses import asdict, dataclass
@@ -12,6 +11,7 @@ from sottovoce.shared.check import finite_float, known_keys
 from sottovoce.shared.errors import ExperimentError, must
 
 Preset = Literal["authors", "paper"]
+Guarantee = Literal["regret", "certified"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +37,62 @@ class Ldpmab:
             object.__setattr__(self, "c", number)
 
 
-Method = Ldpmab
+@dataclass(frozen=True, slots=True)
+class Whisper:
+    """Signed subset selection and contrasts inside a bin (docs/explanation/whisper.md).
+
+    guarantee: ``regret``, the default, drops an arm when keeping it costs more than losing it
+        would. ``certified`` waits for proof besides: with probability at least 1 - delta no arm
+        that is best on average in its bin is ever dropped, whenever one looks.
+    delta: the chance of error of ``certified``; without effect otherwise.
+    public_arms: WEAKER PRIVACY. The arm that each person gets is public. What stays private is the
+        context and the outcome: the report is ε-LDP in those, and no longer in the arm.
+    """
+
+    guarantee: Guarantee = "regret"
+    delta: float = 0.05
+    public_arms: bool = False
+
+    def __post_init__(self) -> None:
+        if self.guarantee not in ("regret", "certified"):
+            rule = "be 'regret' or 'certified'"
+            raise ExperimentError(must("the guarantee of whisper", rule, repr(self.guarantee)))
+        delta = finite_float(self.delta)
+        if delta is None or not 0 < delta < 1:
+            raise ExperimentError(must("delta of whisper", "lie in (0, 1)", repr(self.delta)))
+        object.__setattr__(self, "delta", delta)
+        if type(self.public_arms) is not bool:
+            came = repr(self.public_arms)
+            raise ExperimentError(must("public_arms of whisper", "be true or false", came))
+        if self.public_arms and self.guarantee == "certified":
+            raise ExperimentError(
+                "whisper must have private arms for its certified guarantee; got public_arms too"
+            )
+
+
+Method = Ldpmab | Whisper
+_METHODS: dict[str, type[Ldpmab] | type[Whisper]] = {"whisper": Whisper, "ldpmab": Ldpmab}
 
 
 def method_from(value: Any) -> Method:
     """Accept a method, its name, or its table."""
-    if isinstance(value, Ldpmab):
+    if isinstance(value, Ldpmab | Whisper):
         return value
     if isinstance(value, str):
         value = {"name": value}
-    table = known_keys(value, what="method", known={"name", "preset", "c"})
-    if table.get("name") != "ldpmab":
-        raise ExperimentError(must("the method's name", "be 'ldpmab'", repr(table.get("name"))))
-    return Ldpmab(**{key: table[key] for key in table if key != "name"})
+    fields = {field for kind in _METHODS.values() for field in kind.__dataclass_fields__}
+    table = known_keys(value, what="method", known={"name", *fields})
+    name = table.get("name")
+    if name not in _METHODS:
+        raise ExperimentError(must("the method's name", f"be one of {[*_METHODS]}", repr(name)))
+    kind = _METHODS[name]
+    settings = {key: table[key] for key in table if key != "name"}
+    known_keys(settings, what=f"method {name}", known={*kind.__dataclass_fields__})
+    return kind(**settings)
 
 
 def method_to_table(method: Method) -> dict[str, Any]:
     """Write a method as ``method_from`` reads it."""
+    (name,) = (name for name, kind in _METHODS.items() if isinstance(method, kind))
     settings = {key: value for key, value in asdict(method).items() if value is not None}
-    return {"name": "ldpmab", **settings}
+    return {"name": name, **settings}

@@ -12,6 +12,7 @@ from typing import Any
 
 from sottovoce.shared.errors import ExperimentError, Rejection, WireError, must
 from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.method import Whisper
 from sottovoce.shared.partition import Partition
 
 LAST_VERSION = 2**32 - 1
@@ -23,16 +24,26 @@ Cell = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class BinPolicy:
-    """The live arms of one bin (the paper's A_s^j) and the chance of each."""
+    """The arms on offer in one bin and the chance of each.
+
+    arms: the live arms (the paper's A_s^j); with ``whisper`` the two that are compared just now.
+    waiting: arms that are live but not on offer in this release.
+    """
 
     path: str
     arms: tuple[int, ...]
     propensities: tuple[float, ...]
+    waiting: tuple[int, ...] = ()
 
     @property
     def settled(self) -> bool:
         """One arm left: the people of this bin have nothing to tell."""
         return len(self.arms) == 1
+
+    @property
+    def live(self) -> tuple[int, ...]:
+        """The arms that have not been dropped, in order."""
+        return tuple(sorted((*self.arms, *self.waiting)))
 
 
 def uniform(path: str, arms: Sequence[int]) -> BinPolicy:
@@ -55,6 +66,11 @@ class Release:
     bins: tuple[BinPolicy, ...]
 
     @cached_property
+    def derived(self) -> dict[Any, Any]:
+        """Room for what others work out once from this release alone."""
+        return {}
+
+    @cached_property
     def policies(self) -> dict[str, BinPolicy]:
         """The policy of each bin, by its path."""
         return {policy.path: policy for policy in self.bins}
@@ -63,6 +79,11 @@ class Release:
     def cells(self) -> tuple[Cell, ...]:
         """The contested cells, in the order in which a report lists them."""
         return contested_cells(self.bins)
+
+    @cached_property
+    def contested(self) -> tuple[BinPolicy, ...]:
+        """The bins where more than one arm is live, in order."""
+        return tuple(policy for policy in self.bins if not policy.settled)
 
     @cached_property
     def positions(self) -> dict[Cell, int]:
@@ -80,6 +101,7 @@ class Release:
                     "bin": policy.path,
                     "arms": list(policy.arms),
                     "propensities": list(policy.propensities),
+                    **({"waiting": list(policy.waiting)} if policy.waiting else {}),
                 }
                 for policy in self.bins
             ],
@@ -93,10 +115,15 @@ class Release:
             experiment = _experiment(table["experiment"])
             partition = Partition.from_table(experiment.dimension, table["cuts"])
             policies = tuple(
-                BinPolicy(entry["bin"], tuple(entry["arms"]), tuple(entry["propensities"]))
+                BinPolicy(
+                    entry["bin"],
+                    tuple(entry["arms"]),
+                    tuple(entry["propensities"]),
+                    tuple(entry.get("waiting", ())),
+                )
                 for entry in bins
             )
-        except (KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError) as error:
             raise WireError(
                 Rejection.MALFORMED, "a release must have version, experiment, cuts and bins"
             ) from error
@@ -107,6 +134,8 @@ class Release:
             raise WireError(Rejection.MALFORMED, "a release must have one entry for each bin")
         for policy in policies:
             _check_policy(policy, arms=len(experiment.arms))
+        if isinstance(experiment.settings, Whisper):
+            _check_pairs(policies, public=experiment.settings.public_arms)
         return cls(experiment, version, partition, policies)
 
 
@@ -120,12 +149,14 @@ def _experiment(table: Any) -> Experiment:
 
 
 def _check_policy(policy: BinPolicy, *, arms: int) -> None:
-    known = all(type(arm) is int and 0 <= arm < arms for arm in policy.arms)
-    if not known or not policy.arms or list(policy.arms) != sorted(set(policy.arms)):
-        rule = f"be different, in order, and below {arms}"
-        raise WireError(
-            Rejection.MALFORMED, must(f"the arms of bin {policy.path!r}", rule, policy.arms)
-        )
+    named = (*policy.arms, *policy.waiting)
+    known = all(type(arm) is int and 0 <= arm < arms for arm in named)
+    if not known or not policy.arms or list(policy.live) != sorted(set(named)):
+        rule = f"be different and below {arms}"
+        raise WireError(Rejection.MALFORMED, must(f"the arms of bin {policy.path!r}", rule, named))
+    if list(policy.arms) != sorted(policy.arms) or (policy.waiting and policy.settled):
+        rule = "be in order, and none may wait where only one is on offer"
+        raise WireError(Rejection.MALFORMED, must(f"the arms of bin {policy.path!r}", rule, named))
     chances = policy.propensities
     positive = all(isinstance(each, float | int) and 0 < each <= 1 for each in chances)
     if (
@@ -137,3 +168,15 @@ def _check_policy(policy: BinPolicy, *, arms: int) -> None:
         raise WireError(
             Rejection.MALFORMED, must(f"the propensities of bin {policy.path!r}", rule, chances)
         )
+
+
+def _check_pairs(policies: Sequence[BinPolicy], *, public: bool) -> None:
+    """Check what the estimates of ``whisper`` rest on: equal chances, of two arms if private."""
+    for policy in policies:
+        equal = all(chance == 1 / len(policy.arms) for chance in policy.propensities)
+        if not equal or (not public and len(policy.arms) > 2) or (public and policy.waiting):
+            rule = "offer all live arms" if public else "offer at most two arms"
+            raise WireError(
+                Rejection.MALFORMED,
+                must(f"bin {policy.path!r}", f"{rule}, with equal chances", "something else"),
+            )

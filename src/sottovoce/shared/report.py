@@ -11,11 +11,17 @@ class Report:
     release: the version of the release it was made for.
     population: the index m of the population, 0 for the target.
     nonce: 16 random bytes, by which a server can tell a report that is sent twice.
-    payload: Ṽ of each contested cell of that release, in order, then Ũ of each.
+    payload: with ``ldpmab``, Ṽ of each contested cell of that release, in order, then Ũ of each;
+        with ``whisper``, a packed set of cells (``shared/subset.py``).
+    question: with ``whisper``, the number of the question that was asked: a public coin, drawn
+        without a look at the data (``shared/questions.py``).
+    ranking: with ``whisper`` and public arms, the order of the arms that was drawn, likewise.
     """
 
     experiment: str
     release: int
     population: int
     nonce: bytes
-    payload: tuple[float, ...]
+    payload: tuple[float, ...] | bytes
+    question: int = 0
+    ranking: tuple[int, ...] = ()

@@ -117,6 +117,12 @@ class SignedSubset:
         return left * self._total / ((self.cells - 1) * self.size * gap**2)
 
     @property
+    def inside(self) -> float:
+        """The mean of (value/β)² in the cell that the person is in: P(it is in the set)/β²."""
+        gap = self.told - self.other
+        return (self.told + self.other) * self._total / (self.size * gap**2)
+
+    @property
     def length(self) -> int:
         """How many bytes each packed set takes."""
         return _layout(self.cells, self.size)[1]

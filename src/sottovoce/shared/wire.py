@@ -2,8 +2,11 @@
 
 Bytes, little-endian:
 
-    report   "sv" | wire version u8 | 1 u8 | experiment 8 bytes | release u32 | population u16
-             | nonce 16 bytes | count u32 | count doubles
+    numbers  "sv" | wire version u8 | 1 u8 | experiment 8 bytes | release u32 | population u16
+             | nonce 16 bytes | count u32 | count doubles                       (a report, ldpmab)
+    set      "sv" | wire version u8 | 3 u8 | experiment 8 bytes | release u32 | population u16
+             | nonce 16 bytes | question u16 | arms u8 | arms bytes: the ranking
+             | the packed set, to the end                                       (a report, whisper)
     release  "sv" | wire version u8 | 2 u8 | length u32 | zlib of the release's JSON
 
 JSON carries the same under ``{"sottovoce": wire version, "kind": "report" or "release", …}``.
@@ -26,73 +29,94 @@ from sottovoce.shared.report import Report
 WIRE_VERSION = 1
 
 _HEAD = struct.Struct("<2sBB")
-_REPORT = struct.Struct("<8sIH16sI")
+_REPORT = struct.Struct("<8sIH16s")
+_QUESTION = struct.Struct("<HB")
 _LENGTH = struct.Struct("<I")
 _MAGIC = b"sv"
-_REPORT_KIND = 1
+_NUMBERS_KIND = 1
 _RELEASE_KIND = 2
+_SET_KIND = 3
 # A release of a million bins unpacks to less; a hostile one stops here.
 _LARGEST_RELEASE = 256 * 1024 * 1024
 
 
 def report_to_bytes(report: Report) -> bytes:
-    """Write a report compactly: 38 bytes and 8 for each number."""
-    return (
-        _HEAD.pack(_MAGIC, WIRE_VERSION, _REPORT_KIND)
-        + _REPORT.pack(
-            bytes.fromhex(report.experiment),
-            report.release,
-            report.population,
-            report.nonce,
-            len(report.payload),
-        )
-        + struct.pack(f"<{len(report.payload)}d", *report.payload)
+    """Write a report compactly: 34 bytes, and 4 + 8 for each number, or 3 + the packed set."""
+    kind = _SET_KIND if isinstance(report.payload, bytes) else _NUMBERS_KIND
+    head = _HEAD.pack(_MAGIC, WIRE_VERSION, kind) + _REPORT.pack(
+        bytes.fromhex(report.experiment), report.release, report.population, report.nonce
     )
+    if isinstance(report.payload, bytes):
+        coins = _QUESTION.pack(report.question, len(report.ranking)) + bytes(report.ranking)
+        return head + coins + report.payload
+    count = len(report.payload)
+    return head + _LENGTH.pack(count) + struct.pack(f"<{count}d", *report.payload)
 
 
 def report_from_bytes(data: bytes) -> Report:
     """Read a report; anything but exactly one report is refused."""
-    body = _body(data, kind=_REPORT_KIND)
-    if len(body) < _REPORT.size:
+    kind, body = _body(data, kinds=(_NUMBERS_KIND, _SET_KIND))
+    counted = _QUESTION.size if kind == _SET_KIND else _LENGTH.size
+    least = _REPORT.size + counted
+    if len(body) < least:
         raise WireError(
-            Rejection.TRUNCATED,
-            must("a report's header", f"have {_REPORT.size} bytes", len(body)),
+            Rejection.TRUNCATED, must("a report's header", f"have {least} bytes", len(body))
         )
-    experiment, release, population, nonce, count = _REPORT.unpack_from(body)
-    numbers = body[_REPORT.size :]
-    _check_length("the numbers of a report", expected=8 * count, came=len(numbers))
-    payload = struct.unpack(f"<{count}d", numbers)
+    experiment, release, population, nonce = _REPORT.unpack_from(body)
+    rest = body[least:]
+    payload: tuple[float, ...] | bytes
+    if kind == _SET_KIND:
+        question, arms = _QUESTION.unpack_from(body, _REPORT.size)
+        if len(rest) < arms:
+            raise WireError(
+                Rejection.TRUNCATED, must("a report's ranking", f"take {arms} bytes", len(rest))
+            )
+        payload = rest[arms:]
+        return Report(
+            experiment.hex(), release, population, nonce, payload, question, tuple(rest[:arms])
+        )
+    (count,) = _LENGTH.unpack_from(body, _REPORT.size)
+    _check_length("the numbers of a report", expected=8 * count, came=len(rest))
+    payload = struct.unpack(f"<{count}d", rest)
     _check_finite(payload)
     return Report(experiment.hex(), release, population, nonce, payload)
 
 
 def report_to_json(report: Report) -> str:
-    """Write a report for people and for other languages."""
-    return json.dumps(
-        {
-            "sottovoce": WIRE_VERSION,
-            "kind": "report",
-            "experiment": report.experiment,
-            "release": report.release,
-            "population": report.population,
-            "nonce": report.nonce.hex(),
-            "payload": list(report.payload),
-        },
-        allow_nan=False,
-    )
+    """Write a report for people and for other languages; a packed set is hexadecimal."""
+    table: dict[str, Any] = {
+        "sottovoce": WIRE_VERSION,
+        "kind": "report",
+        "experiment": report.experiment,
+        "release": report.release,
+        "population": report.population,
+        "nonce": report.nonce.hex(),
+    }
+    if isinstance(report.payload, bytes):
+        table |= {"question": report.question, "ranking": list(report.ranking)}
+        table |= {"set": report.payload.hex()}
+    else:
+        table["payload"] = list(report.payload)
+    return json.dumps(table, allow_nan=False)
 
 
 def report_from_json(text: str | bytes) -> Report:
     """Read a report from JSON."""
     table = _table(text, kind="report")
+    known = {"sottovoce", "kind", "experiment", "release", "population", "nonce"}
+    whispered = "set" in table
+    known |= {"set", "question", "ranking"} if whispered else {"payload"}
+    payload = _hexadecimal(table, "set") if whispered else _numbers(table, "payload")
     report = Report(
         _hexadecimal(table, "experiment", length=8).hex(),
         _count(table, "release", most=2**32 - 1),
         _count(table, "population", most=2**16 - 1),
         _hexadecimal(table, "nonce", length=16),
-        _numbers(table, "payload"),
+        payload,
+        _count(table, "question", most=2**16 - 1) if whispered else 0,
+        _ranking(table) if whispered else (),
     )
-    if strange := len(table.keys() - {"sottovoce", "kind", *Report.__slots__}):
+    if strange := len(table.keys() - known):
         # Neither their names nor their values are shown: what a mistake put there may be raw.
         raise WireError(
             Rejection.MALFORMED, f"a report must have no other keys; got {strange} more"
@@ -122,7 +146,7 @@ def release_to_bytes(release: Release) -> bytes:
 
 def release_from_bytes(data: bytes) -> Release:
     """Read a release from bytes."""
-    body = _body(data, kind=_RELEASE_KIND)
+    _, body = _body(data, kinds=(_RELEASE_KIND,))
     if len(body) < _LENGTH.size:
         raise WireError(Rejection.TRUNCATED, "a release must have its length; got less")
     (length,) = _LENGTH.unpack_from(body)
@@ -139,7 +163,7 @@ def release_from_bytes(data: bytes) -> Release:
     return release_from_json(text)
 
 
-def _body(data: bytes, *, kind: int) -> bytes:
+def _body(data: bytes, *, kinds: tuple[int, ...]) -> tuple[int, bytes]:
     if len(data) < _HEAD.size:
         raise WireError(
             Rejection.TRUNCATED, must("a message", f"have at least {_HEAD.size} bytes", len(data))
@@ -148,9 +172,10 @@ def _body(data: bytes, *, kind: int) -> bytes:
     if magic != _MAGIC:
         raise WireError(Rejection.MALFORMED, "a message must begin with 'sv'; got other bytes")
     _check_version(version)
-    if came != kind:
-        raise WireError(Rejection.MALFORMED, must("the kind of message", f"be {kind}", came))
-    return data[_HEAD.size :]
+    if came not in kinds:
+        rule = "be " + " or ".join(map(str, kinds))
+        raise WireError(Rejection.MALFORMED, must("the kind of message", rule, came))
+    return came, data[_HEAD.size :]
 
 
 def _table(text: str | bytes, *, kind: str) -> dict[str, Any]:
@@ -195,14 +220,24 @@ def _check_finite(numbers: tuple[float, ...]) -> None:
             raise WireError(Rejection.NOT_FINITE, must(what, "be finite", number))
 
 
-def _hexadecimal(table: dict[str, Any], key: str, *, length: int) -> bytes:
+def _hexadecimal(table: dict[str, Any], key: str, *, length: int | None = None) -> bytes:
     value = table.get(key)
-    if isinstance(value, str) and re.fullmatch(f"[0-9a-f]{{{2 * length}}}", value):
+    digits = f"[0-9a-f]{{{2 * length}}}" if length else "(?:[0-9a-f]{2})*"
+    if isinstance(value, str) and re.fullmatch(digits, value):
         return bytes.fromhex(value)
-    raise WireError(
-        Rejection.MALFORMED,
-        must(f"a report's {key}", f"be {2 * length} hexadecimal digits", kind_of(value)),
-    )
+    rule = f"be {2 * length} hexadecimal digits" if length else "be hexadecimal digits, in pairs"
+    raise WireError(Rejection.MALFORMED, must(f"a report's {key}", rule, kind_of(value)))
+
+
+def _ranking(table: dict[str, Any]) -> tuple[int, ...]:
+    values = table.get("ranking")
+    if not isinstance(values, list) or not all(
+        type(each) is int and 0 <= each < 256 for each in values
+    ):
+        raise WireError(
+            Rejection.MALFORMED, must("a report's ranking", "be a list of arms", kind_of(values))
+        )
+    return tuple(values)
 
 
 def _count(table: dict[str, Any], key: str, *, most: int) -> int:

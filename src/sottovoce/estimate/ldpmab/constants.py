@@ -17,12 +17,13 @@ The two presets side by side (n_m users of population m with ε_m, M auxiliary p
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.shared.experiment import Experiment, Population
+from sottovoce.shared.method import Ldpmab
 from sottovoce.shared.partition import HALVINGS
 
 
@@ -47,7 +48,7 @@ class Constants(NamedTuple):
 @lru_cache(maxsize=64)
 def constants(experiment: Experiment) -> Constants:
     """Work out the constants of an experiment."""
-    settings = experiment.settings
+    settings = cast(Ldpmab, experiment.settings)
     populations = experiment.populations
     epsilons = np.array([population.epsilon for population in populations])
     d = experiment.dimension

@@ -1,8 +1,5 @@
-"""The crowd: many devices and one ``ldpmab`` learner at once, compiled.
+"""The crowd: many devices and one learner at once, compiled; a folder for each method.
 
-state (arrays) → people (who come, and what they add) → steps (noise, then the decisions).
-
-Equal in law to real ``Device`` and ``Learner`` objects (tests/statistical/test_crowd.py), and the
-decisions are the learner's own rules, compiled as they stand (lab/compiled.py). Two things are done
-at once instead of one by one, both exact: see ``steps``.
+Equal in law to real ``Device`` and ``Learner`` objects (tests/statistical), and the decisions are
+the learner's own rules, compiled as they stand (lab/compiled.py).
 """

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from sottovoce.lab.environments import Environment, Exponential, Shifted, Symmetric
 from sottovoce.lab.simulate import Auxiliary, Result, simulate
-from sottovoce.shared.method import Ldpmab
+from sottovoce.shared.method import Ldpmab, Method
 
 Model = Literal["exponential", "symmetric"]
 Line = Literal["leaking", "honest"]
@@ -18,6 +18,8 @@ LINES: dict[Line, str] = {
     "honest": "ldpmab, honest noise",
 }
 """What is compared, besides the published means, and how it is called in print."""
+
+AUTHORS = Ldpmab("authors")
 
 PUBLISHED = "published (made with leaking noise)"
 
@@ -47,13 +49,13 @@ class Case:
         case = cls(**setting)
         return replace(case, epsilon_aux=tuple(case.epsilon_aux), n_aux=tuple(case.n_aux))
 
-    def run(self, seed: int, **settings: Any) -> Result:
+    def run(self, seed: int, *, method: Method | str = AUTHORS, **settings: Any) -> Result:
         """Make one run, on the authors' own contexts so that figures can be compared."""
         environment = MODELS[self.model]
         shifted = Shifted(environment, self.gamma, authors=True) if self.gamma else environment
         return simulate(
             environment,
-            method=Ldpmab("authors"),
+            method=method,
             epsilon=self.epsilon,
             n=self.n,
             seed=seed,

@@ -16,11 +16,13 @@ import sottovoce as sv
 from sottovoce.estimate.history import Cut, Elimination
 from sottovoce.estimate.ldpmab import method
 from sottovoce.estimate.ldpmab.constants import constants
-from sottovoce.lab.crowd import steps
-from sottovoce.lab.crowd.state import CONTESTED, NODES, Crowd, begin
+from sottovoce.lab.crowd.ldpmab import steps
+from sottovoce.lab.crowd.ldpmab.play import paths_of, release_of
+from sottovoce.lab.crowd.ldpmab.state import CONTESTED, NODES, Crowd, begin
 from sottovoce.lab.environments import Exponential, Slope, behaviour, draw_people
 from sottovoce.lab.people import meet
 from sottovoce.lab.simulate import Auxiliary, simulate
+from support.insides import crowd_of, state_of
 
 EACH = 1.4e-8
 PEOPLE = 500
@@ -144,9 +146,9 @@ def test_every_population_has_the_noise_of_its_own_epsilon_and_the_arms_of_its_l
     rows = [Auxiliary(users, epsilon, kappa=0.4) for users, epsilon in noisy]
 
     def crowd_sums(seed: int) -> NDArray[np.float64]:
-        crowd = simulate(
-            Exponential(), method=never, n=200, seed=seed, auxiliary=rows, **settings
-        ).crowd
+        crowd = crowd_of(
+            simulate(Exponential(), method=never, n=200, seed=seed, auxiliary=rows, **settings)
+        )
         return np.concatenate([crowd.pulls[0].ravel(), crowd.rewards[0].ravel()])
 
     def one_by_one(seed: int) -> NDArray[np.float64]:
@@ -185,12 +187,13 @@ def test_the_sums_of_a_bin_have_the_same_law() -> None:
         )
         learner = sv.Learner(experiment)
         meet(Exponential(), learner, people=people, rng=np.random.default_rng(seed))
-        state = learner._progress.state
+        state = state_of(learner)
         return [*state.rewards[0].tolist(), *state.pulls[0].tolist()]
 
     def sums_of_crowd(seed: int) -> list[float]:
         result = simulate(Exponential(), method=method_, n=people, seed=seed, **settings)
-        return [*result.crowd.rewards[0, 0].tolist(), *result.crowd.pulls[0, 0].tolist()]
+        crowd = crowd_of(result)
+        return [*crowd.rewards[0, 0].tolist(), *crowd.pulls[0, 0].tolist()]
 
     devices = np.array([sums_of_devices(seed) for seed in range(runs)])
     crowd = np.array([sums_of_crowd(seed) for seed in range(4 * runs)])
@@ -208,7 +211,7 @@ def test_a_sum_of_noises_drawn_at_once_is_a_sum_of_noises(count: int) -> None:
 
 def test_the_leaking_noise_is_not_the_honest_one() -> None:
     """NOT PRIVATE: only the people inside a bin add noise to it, so its sums are far too exact."""
-    settings: dict[str, Any] = {"epsilon": 8.0, "n": 20_000}
+    settings: dict[str, Any] = {"epsilon": 8.0, "n": 20_000, "method": "ldpmab"}
     honest = [simulate(Exponential(), seed=s, **settings).regret[-1] for s in range(30)]
     leaking = [
         simulate(Exponential(), seed=s, not_private_leaking_noise=True, **settings).regret[-1]
@@ -251,10 +254,8 @@ def random_crowd(rng: np.random.Generator, experiment: sv.Experiment) -> Crowd:
 
 def as_state(crowd: Crowd, experiment: sv.Experiment) -> method.State:
     """The same sums as the learner keeps them."""
-    from sottovoce.lab.simulate import _paths, _release
-
-    release = _release(experiment, crowd)
-    nodes = {path: node for node, path in enumerate(_paths(crowd))}
+    release = release_of(experiment, crowd)
+    nodes = {path: node for node, path in enumerate(paths_of(crowd))}
     places = [
         (nodes[policy.path], place)
         for policy in release.bins
@@ -276,8 +277,6 @@ def as_state(crowd: Crowd, experiment: sv.Experiment) -> method.State:
 @pytest.mark.parametrize("preset", ["paper", "authors"])
 def test_from_the_same_sums_the_crowd_and_the_learner_decide_the_same(preset: Any) -> None:
     """No noise is owed, so a step of the crowd is a step of the learner, bin by bin."""
-    from sottovoce.lab.simulate import _release
-
     outcomes: Counter[str] = Counter()
     for seed in range(300):
         rng = np.random.default_rng(seed)
@@ -301,7 +300,7 @@ def test_from_the_same_sums_the_crowd_and_the_learner_decide_the_same(preset: An
         after, events = method.step(
             state, constants(experiment), seed=0, reported=reported.tolist()
         )
-        release = _release(experiment, crowd)
+        release = release_of(experiment, crowd)
         ours, theirs = {p.path: p for p in release.bins}, {p.path: p for p in after.bins}
         assert ours.keys() == theirs.keys()
         for path, policy in ours.items():
@@ -327,5 +326,5 @@ def test_auxiliary_people_are_counted_under_their_own_population() -> None:
         auxiliary=[Auxiliary(200, 4.0), Auxiliary(100, 2.0)],
         method=sv.Ldpmab("paper", c=1e6),
     )
-    assert result.crowd.users[0].tolist() == [300, 200, 100]
+    assert crowd_of(result).users[0].tolist() == [300, 200, 100]
     assert [population.epsilon for population in result.experiment.populations] == [1.0, 4.0, 2.0]

@@ -8,8 +8,8 @@ import numpy as np
 
 from sottovoce.estimate.ldpmab.constants import Constants
 from sottovoce.lab.compiled import compiled, inlined
-from sottovoce.lab.crowd.state import CONTESTED, DEPTH, NODES, REPORTS, Counts, Crowd, Floats
-from sottovoce.lab.crowd.steps import step
+from sottovoce.lab.crowd.ldpmab.state import CONTESTED, DEPTH, NODES, REPORTS, Counts, Crowd, Floats
+from sottovoce.lab.crowd.ldpmab.steps import step
 
 
 @inlined

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sottovoce.estimate.ldpmab import rules as plain_rules
 from sottovoce.estimate.ldpmab.constants import Constants
 from sottovoce.lab.compiled import compile_rules, compiled, inlined
-from sottovoce.lab.crowd.state import (
+from sottovoce.lab.crowd.ldpmab.state import (
     CONTESTED,
     CUT,
     DEPTH,
@@ -30,7 +30,7 @@ from sottovoce.lab.crowd.state import (
     Floats,
 )
 
-_rules = compile_rules(plain_rules)
+_rules = compile_rules(plain_rules, inline=True)
 estimate_bin, judge_bin = _rules.estimate_bin, _rules.judge_bin
 
 

@@ -1,0 +1,49 @@
+"""What the learner needs of a method: sums in, releases out."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sottovoce.estimate.history import Certificate, Event
+from sottovoce.shared.release import Release
+from sottovoce.shared.report import Report
+
+
+@dataclass(frozen=True, slots=True)
+class CellEstimate:
+    """What is known of one contested cell, or None while too little is.
+
+    estimate: the mean reward of the arm in the bin.
+    radius: half of its interval. With ``ldpmab`` the paper's confidence radius r; with ``whisper``
+        95 % of what is believed, about 1.96 standard deviations.
+    """
+
+    path: str
+    arm: str
+    estimate: float | None
+    radius: float | None
+
+
+class Book(Protocol):
+    """The sums of one method, and the releases that come of them."""
+
+    @property
+    def release(self) -> Release:
+        """The current release."""
+
+    def check(self, report: Report) -> None:
+        """Raise ReportRejected if the payload does not fit its release; change nothing."""
+
+    def absorb(self, report: Report) -> int:
+        """Add a checked report to the sums; return how many of its cells no longer stand."""
+
+    def step(self, *, reports: int) -> list[Event]:
+        """Drop arms and cut bins; publish the next release if anything changed."""
+
+    def estimates(self) -> list[CellEstimate]:
+        """Return what is known of each contested cell."""
+
+    def certificates(self) -> tuple[Certificate, ...]:
+        """Return why each arm was dropped, where the method can tell."""
+
+    def to_table(self) -> dict[str, Any]:
+        """Write all of it but the release."""

@@ -1,0 +1,79 @@
+"""Which bins were contested in each release, and what was on offer there; for late reports."""
+
+from bisect import bisect_right
+from typing import Any
+
+from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.questions import Sheet, lay_out, may_halve
+from sottovoce.shared.release import BinPolicy, Release, uniform
+
+
+class Layouts:
+    """The contested bins of all releases so far. Only what changes is kept.
+
+    For each path, the versions from which on it had another policy; None once it is no longer
+    contested, because it was cut or settled.
+    """
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment = experiment
+        self._changes: dict[str, list[tuple[int, BinPolicy | None]]] = {}
+        self._sheets: dict[tuple[int, int, bool], Sheet | None] = {}
+
+    def record(self, release: Release) -> None:
+        """Add the newest release."""
+        now = {policy.path: policy for policy in release.contested}
+        for path in [*self._changes, *(path for path in now if path not in self._changes)]:
+            changes = self._changes.setdefault(path, [])
+            if (changes[-1][1] if changes else None) != now.get(path):
+                changes.append((release.version, now.get(path)))
+        self._sheets.clear()
+
+    def bins(self, version: int) -> tuple[BinPolicy, ...]:
+        """Return the contested bins of a release, in order."""
+        found = []
+        for path in sorted(self._changes):
+            changes = self._changes[path]
+            place = bisect_right([since for since, _ in changes], version) - 1
+            policy = changes[place][1] if place >= 0 else None
+            if policy is not None:
+                found.append(policy)
+        return tuple(found)
+
+    def sheet(self, version: int, *, population: int, by_arm: bool) -> Sheet | None:
+        """Return the cells of a release as a population's people saw them."""
+        key = (version, population, by_arm)
+        if key not in self._sheets:
+            self._sheets[key] = lay_out(
+                self.bins(version),
+                epsilon=self._experiment.populations[population].epsilon,
+                by_arm=by_arm,
+                may_halve=may_halve(self._experiment),
+            )
+        return self._sheets[key]
+
+    def to_table(self) -> list[Any]:
+        """Write every change: path, version, arms on offer, arms that wait."""
+        return [
+            [path, since, list(policy.arms), list(policy.waiting)]
+            if policy
+            else [path, since, [], []]
+            for path, changes in sorted(self._changes.items())
+            for since, policy in changes
+        ]
+
+    @classmethod
+    def from_table(cls, experiment: Experiment, table: Any) -> "Layouts":
+        """Read what ``to_table`` wrote."""
+        layouts = cls(experiment)
+        for path, since, arms, waiting in table:
+            changes = layouts._changes.setdefault(str(path), [])
+            if changes and changes[-1][0] >= since:
+                raise ValueError("its layouts are not in order")
+            policy = None
+            if arms:
+                offered = uniform(path, [int(arm) for arm in arms])
+                waits = tuple(int(arm) for arm in waiting)
+                policy = BinPolicy(offered.path, offered.arms, offered.propensities, waits)
+            changes.append((int(since), policy))
+        return layouts

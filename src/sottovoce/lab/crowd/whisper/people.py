@@ -1,0 +1,416 @@
+"""The people who come: which bin they are in, which arm they get, what they answer.
+
+Everybody answers one by one, with the law of a device's report; the answers are then added up
+and handed to the learner's rules at each release.
+"""
+
+import numpy as np
+
+from sottovoce.estimate.whisper import rules as plain_rules
+from sottovoce.estimate.whisper.board import Board
+from sottovoce.estimate.whisper.constants import Constants
+from sottovoce.estimate.whisper.rules import (
+    CONTESTED,
+    CONTRAST,
+    COUNT,
+    LEVEL,
+    MASS,
+    NODES,
+    OUTCOME,
+    RANKED,
+    REPORTS,
+    SERVED,
+)
+from sottovoce.lab.compiled import compile_rules, compiled, inlined
+from sottovoce.lab.crowd.whisper.tables import (
+    CELLS,
+    CONTAINS,
+    ELSEWHERE,
+    HALVES,
+    INSIDE,
+    NOISE,
+    SIGNAL,
+    SIZE,
+    VARIANCE,
+    Answers,
+    Counts,
+    Floats,
+)
+from sottovoce.shared.questions import (
+    COUNT_SHARE,
+    COUNT_SHARE_UNKNOWN,
+    FEATURE_SHARE,
+    LEVEL_SHARE,
+    MASS_SHARE,
+    SHARES,
+)
+
+_rules = compile_rules(plain_rules, inline=False)
+fold, step, worth = _rules.fold, _rules.step, _rules.worth
+_BITS = 52  # of a random number, all fair
+
+
+@inlined
+def home(board: Board, point: Floats) -> int:
+    """Return the leaf that holds a point."""
+    node = 0
+    while board.child[node] != node:
+        node = board.child[node] + (point[board.axis[node]] >= board.middle[node])
+    return node
+
+
+@inlined
+def draw_question(
+    usual: int, rare: int, share: int, seldom: int, halves: bool, d: int, rng: np.random.Generator
+) -> tuple[int, int]:
+    """Draw the kind and the place (0, or 1 + feature) of a question, as a device does.
+
+    ``share`` people of SHARES get the kind ``rare``, ``seldom`` LEVEL, and the rest ``usual``.
+    """
+    coin = int(rng.random() * SHARES)
+    kind = usual
+    if coin < share:
+        kind = rare
+    elif coin < share + seldom:
+        kind = LEVEL
+    place = 0
+    if halves or int(rng.random() * SHARES) < FEATURE_SHARE:
+        place = 1 + int(rng.random() * d)
+    return kind, place
+
+
+@inlined
+def sign_of(outcomes: Floats, means: Floats, i: int, arm: int, rng: np.random.Generator) -> float:
+    """Draw the outcome of a person's arm, rounded at random to a sign."""
+    good = outcomes[i, arm] if len(outcomes) > 0 else means[i, arm]
+    return 1.0 if rng.random() < good else -1.0
+
+
+@inlined
+def locate(
+    board: Board, node: int, point: Floats, cell: int, value: float, place: int, halves: bool
+) -> tuple[int, float]:
+    """Turn a whole cell into its half, or the sign of the value, where a feature is asked about."""
+    if place == 0 or cell < 0:
+        return cell, value
+    low, high = board.edges[node, place - 1, 0], board.edges[node, place - 1, 1]
+    upper = point[place - 1] >= (low + high) / 2.0
+    if halves:
+        return 2 * cell + upper, value
+    return cell, value if upper else -value
+
+
+@compiled
+def answer(
+    law: Floats,
+    cell: int,
+    value: float,
+    sums: Floats,
+    order: Counts,
+    picks: Counts,
+    rng: np.random.Generator,
+) -> None:
+    """Add the signed subset of one person to the sums, with the law of ``device/subset.py``.
+
+    cell: -1 for a person who has none.
+    """
+    cells, size = int(law[CELLS]), int(law[SIZE])
+    if cell < 0 and law[ELSEWHERE] > 0.0:
+        cell, value = cells - 1, 1.0
+    own = 0.0
+    if cell >= 0:
+        if rng.random() < law[CONTAINS]:
+            own = value
+        elif rng.random() * (2 * cells - size) < size:
+            own = -value
+        sums[cell] += own
+    if size == cells:
+        bits = 0
+        for other in range(cells):
+            if other % _BITS == 0:
+                bits = int(rng.random() * 2.0**_BITS)
+            if other != cell:
+                sums[other] += 2.0 * (bits & 1) - 1.0
+            bits >>= 1
+        return
+    left, need = cells, size
+    if cell >= 0:
+        left, need = cells - 1, size - (own != 0.0)
+        order[cell], order[left] = left, cell
+    for pick in range(need):
+        other = pick + int(rng.random() * (left - pick))
+        order[pick], order[other] = order[other], order[pick]
+        picks[pick] = other
+        sums[order[pick]] += 1.0 if rng.random() < 0.5 else -1.0
+    for pick in range(need - 1, -1, -1):  # back to the order of before
+        other = picks[pick]
+        order[pick], order[other] = order[other], order[pick]
+    if cell >= 0:
+        order[cell], order[left] = cell, left
+
+
+@compiled
+def lay_out(board: Board, constants: Constants, answers: Answers, by_arm: bool) -> int:
+    """Give every contested node its cells; return how many whole cells there are."""
+    cells = 0
+    for position in range(board.totals[CONTESTED]):
+        node = board.contested[position]
+        answers.first[node] = cells
+        if by_arm:
+            for k in range(constants.arms):
+                cells += board.live[node, k]
+        else:
+            cells += 1
+    return cells
+
+
+@compiled
+def hand_over(
+    board: Board, constants: Constants, answers: Answers, law: Floats, population: int, by_arm: bool
+) -> None:
+    """Fold the answers of one population into the board, and forget them."""
+    places = 1 + constants.dimension
+    for question in range(len(answers.asked)):
+        asked = answers.asked[question]
+        if asked == 0:
+            continue
+        kind, place = question // places, question % places
+        sums = answers.sums[question]
+        for position in range(board.totals[CONTESTED]):
+            node = board.contested[position]
+            cell = answers.first[node]
+            for k in range(constants.arms if by_arm else 1):
+                if by_arm and not board.live[node, k]:
+                    continue
+                if law[HALVES] > 0.0:
+                    whole = sums[2 * cell] + sums[2 * cell + 1]
+                    difference = sums[2 * cell + 1] - sums[2 * cell]
+                else:
+                    whole = difference = sums[cell]
+                first, second = board.pair[node, 0], board.pair[node, 1]
+                if question == 0 and population == 0:
+                    named = answers.named[cell]
+                    board.ballots[node, first, second] += int(named + whole) // 2
+                    board.ballots[node, second, first] += int(named - whole) // 2
+                fold(
+                    board,
+                    constants,
+                    node,
+                    population,
+                    kind,
+                    place,
+                    k if by_arm else first,
+                    second,
+                    float(asked),
+                    whole,
+                    difference,
+                    law[SIGNAL],
+                    law[NOISE],
+                    law[INSIDE],
+                    law[HALVES] > 0.0,
+                )
+                cell += 1
+        sums[: int(law[CELLS])] = 0.0
+        answers.asked[question] = 0
+    answers.named[: int(law[CELLS])] = 0.0
+
+
+@compiled
+def look(board: Board, constants: Constants, points: Floats, policies: Floats) -> None:
+    """Fill in the chance of each arm at each point, (P, K)."""
+    policies[:] = 0.0
+    for p in range(len(points)):
+        node = home(board, points[p])
+        if constants.public_arms:
+            live = board.live[node].sum()
+            for k in range(constants.arms):
+                policies[p, k] = board.live[node, k] / live
+        else:
+            policies[p, board.pair[node, 0]] += 0.5
+            policies[p, board.pair[node, 1]] += 0.5
+
+
+@compiled
+def serve(
+    board: Board,
+    constants: Constants,
+    answers: Answers,
+    laws: Floats,
+    release_every: int,
+    rng: np.random.Generator,
+    start: int,
+    contexts: Floats,
+    means: Floats,
+    outcomes: Floats,
+    points: Floats,
+    lost: Floats,
+    regret: Floats,
+    policies: Floats,
+) -> tuple[int, int]:
+    """Let target users come from ``start`` on; as ``crowd.ldpmab.people.serve``."""
+    releases = 0
+    d = constants.dimension
+    ranking = np.arange(constants.arms)
+    single = np.zeros(len(answers.order))
+    i = start
+    while i < len(contexts) and board.totals[NODES] + 2 * board.totals[CONTESTED] <= len(
+        board.axis
+    ):
+        stop = min(len(contexts), i + release_every - board.totals[REPORTS] % release_every)
+        begun = i
+        cells = lay_out(board, constants, answers, False)
+        law = laws[cells]
+        halves = law[HALVES] > 0.0
+        for i in range(begun, stop):
+            node = home(board, contexts[i])
+            cell = -1
+            if board.pair[node, 0] != board.pair[node, 1]:
+                cell = answers.first[node]
+            if constants.public_arms:
+                kind, place = draw_question(RANKED, MASS, MASS_SHARE, 0, halves, d, rng)
+                for k in range(constants.arms - 1, 0, -1):
+                    other = int(rng.random() * (k + 1))
+                    ranking[k], ranking[other] = ranking[other], ranking[k]
+                arm = first_live(board, node, ranking)
+            else:
+                kind, place = draw_question(CONTRAST, MASS, MASS_SHARE, LEVEL_SHARE, halves, d, rng)
+                arm = board.pair[node, int(rng.random() < 0.5)]
+            lost[0] += means[i].max() - means[i, arm]
+            if cells == 0:
+                continue
+            value = 1.0
+            if cell >= 0 and kind != MASS:
+                value = sign_of(outcomes, means, i, arm, rng)
+                if kind == CONTRAST and arm == board.pair[node, 1]:
+                    value = -value
+            cell, value = locate(board, node, contexts[i], cell, value, place, halves)
+            if kind == RANKED:
+                single[: int(law[CELLS])] = 0.0
+                answer(law, cell, value, single, answers.order, answers.picks, rng)
+                fold_ranked(board, constants, answers, law, place, ranking, single)
+                continue
+            question = kind * (1 + d) + place
+            answers.asked[question] += 1
+            if question == 0 and constants.certified:
+                single[:cells] = 0.0
+                answer(law, cell, value, single, answers.order, answers.picks, rng)
+                for each in range(cells):
+                    answers.sums[0, each] += single[each]
+                    answers.named[each] += abs(single[each])
+            else:
+                sums = answers.sums[question]
+                answer(law, cell, value, sums, answers.order, answers.picks, rng)
+        i = stop
+        if cells > 0:
+            hand_over(board, constants, answers, law, 0, False)
+        board.experience[:] += stop - begun
+        board.totals[REPORTS] += stop - begun
+        board.totals[SERVED] += stop - begun
+        if board.totals[REPORTS] % release_every == 0:
+            regret[releases] = lost[0]
+            if len(points) > 0:
+                look(board, constants, points, policies[releases])
+            releases += 1
+            step(board, constants)
+    return i, releases
+
+
+@inlined
+def first_live(board: Board, node: int, ranking: Counts) -> int:
+    """Return the first live arm of a bin in a ranking."""
+    for k in ranking:
+        if board.live[node, k]:
+            return k  # type: ignore[no-any-return]
+    return -1
+
+
+@compiled
+def fold_ranked(
+    board: Board,
+    constants: Constants,
+    answers: Answers,
+    law: Floats,
+    place: int,
+    ranking: Counts,
+    values: Floats,
+) -> None:
+    """Fold one answer of somebody whose arm is public: each bin learns of its own arm."""
+    for position in range(board.totals[CONTESTED]):
+        node = board.contested[position]
+        cell = answers.first[node]
+        whole = difference = values[cell]
+        if law[HALVES] > 0.0:
+            whole = values[2 * cell] + values[2 * cell + 1]
+            difference = values[2 * cell + 1] - values[2 * cell]
+        fold(
+            board,
+            constants,
+            node,
+            0,
+            RANKED,
+            place,
+            first_live(board, node, ranking),
+            0,
+            1.0,
+            whole,
+            difference,
+            law[SIGNAL],
+            law[NOISE],
+            law[INSIDE],
+            law[HALVES] > 0.0,
+        )
+
+
+@compiled
+def contribute(
+    board: Board,
+    constants: Constants,
+    answers: Answers,
+    laws: Floats,
+    target_laws: Floats,
+    release_every: int,
+    rng: np.random.Generator,
+    population: int,
+    start: int,
+    contexts: Floats,
+    means: Floats,
+    outcomes: Floats,
+    logged: Counts,
+) -> int:
+    """Let the rows of a log come from ``start`` on, with the arms in ``logged`` (n,)."""
+    share = COUNT_SHARE if constants.known[population] else COUNT_SHARE_UNKNOWN
+    d = constants.dimension
+    i = start
+    while i < len(contexts) and board.totals[NODES] + 2 * board.totals[CONTESTED] <= len(
+        board.axis
+    ):
+        stop = min(len(contexts), i + release_every - board.totals[REPORTS] % release_every)
+        begun = i
+        cells = lay_out(board, constants, answers, True)
+        law = laws[cells]
+        halves = law[HALVES] > 0.0
+        for i in range(begun, stop):
+            if cells == 0:
+                continue
+            node = home(board, contexts[i])
+            arm = logged[i]
+            kind, place = draw_question(OUTCOME, COUNT, share, 0, halves, d, rng)
+            cell, value = -1, 1.0
+            if board.pair[node, 0] != board.pair[node, 1] and board.live[node, arm]:
+                cell = answers.first[node] + board.live[node, :arm].sum()
+                if kind == OUTCOME:
+                    value = sign_of(outcomes, means, i, arm, rng)
+            cell, value = locate(board, node, contexts[i], cell, value, place, halves)
+            question = kind * (1 + d) + place
+            answers.asked[question] += 1
+            answer(law, cell, value, answers.sums[question], answers.order, answers.picks, rng)
+        i = stop
+        if cells > 0:
+            hand_over(board, constants, answers, law, population, True)
+            usual = target_laws[board.totals[CONTESTED], VARIANCE]
+            unit = worth(constants, usual, law[VARIANCE], True)
+            board.experience[0] += unit * (stop - begun)
+        board.totals[REPORTS] += stop - begun
+        if board.totals[REPORTS] % release_every == 0:
+            step(board, constants)
+    return i

@@ -1,0 +1,61 @@
+"""What the kernel needs beside the board: mechanisms by number of cells, and waiting answers."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.estimate.whisper.board import Board
+from sottovoce.estimate.whisper.constants import Constants
+from sottovoce.shared.questions import law
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+CELLS, SIZE, SIGNAL, CONTAINS, NOISE, INSIDE, VARIANCE, HALVES, ELSEWHERE = range(9)
+
+
+@lru_cache(maxsize=64)
+def laws(epsilon: float, cells: int, *, may_halve: bool) -> Floats:
+    """Return the devices' own mechanism for each number of whole cells up to ``cells``.
+
+    (cells + 1, 9); row 0, nothing contested, stays empty.
+    """
+    table = np.zeros((cells + 1, 9))
+    for whole in range(1, cells + 1):
+        one = law(epsilon, whole, may_halve=may_halve)
+        mechanism = one.mechanism
+        table[whole] = [
+            *(mechanism.cells, mechanism.size, mechanism.signal, mechanism.contains),
+            *(mechanism.noise, mechanism.inside, mechanism.variance, one.halves, one.elsewhere),
+        ]
+    return table
+
+
+class Answers(NamedTuple):
+    """Answers since the last step, added up.
+
+    Q questions (kind, feature), C cells at most.
+    """
+
+    sums: Floats  # (Q, C)
+    asked: Counts  # (Q,) how many answers to each
+    named: Floats  # (C,) answers to the plain contrast that name the cell
+    first: Counts  # (S,) the first cell of each contested node
+    order: Counts  # (C,) scratch: the cells in order
+    picks: Counts  # (C,) scratch
+
+
+def answers(board: Board, constants: Constants) -> Answers:
+    """Return room for the answers about every node of a board."""
+    nodes, questions = len(board.axis), 6 * (1 + constants.dimension)
+    cells = 2 * nodes * constants.arms + 1
+    return Answers(
+        sums=np.zeros((questions, cells)),
+        asked=np.zeros(questions, dtype=np.int64),
+        named=np.zeros(cells),
+        first=np.zeros(nodes, dtype=np.int64),
+        order=np.arange(cells),
+        picks=np.zeros(cells, dtype=np.int64),
+    )

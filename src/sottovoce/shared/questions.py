@@ -1,0 +1,162 @@
+"""The questions of ``whisper``: what a report may be about, and how its cells are laid out.
+
+Every person answers one question. Which one is a public coin: it is drawn without a look at the
+data, and is named in the report. The answer is one (cell, value), value in [-1, 1], through signed
+subset selection. With y the outcome, p the share of people in a bin and f the mean rewards there:
+
+    kind       cells          value                            mean of the value/β of a cell
+    CONTRAST   bins           ±(2y-1), + for the first arm     p·(f_first - f_second)
+    LEVEL      bins           2y-1                             p·(f_first + f_second - 1)
+    MASS       bins           1                                p
+    OUTCOME    bins × arms    2y-1                             p·π_k·(2f_k - 1)
+    COUNT      bins × arms    1                                p·π_k
+    RANKED     bins           2y-1                             p·(2f_k - 1), k the first live arm
+
+The first three are for people who were served one of the two arms on offer; OUTCOME and COUNT for
+logged rows, whose arm some other policy chose with chance π_k; RANKED and MASS where arms are
+public (k is then the first live arm of the bin in the person's public ranking).
+
+A question may also be about one feature j: which half of the bin along j? At a large ε each half
+is a cell of its own, and everybody is asked about some feature. At a small ε more cells would be
+more noise: there the value changes its sign in the lower half, so that the answers tell the
+difference of the halves, and only some people are asked so.
+
+People with no cell of their own (their bin is settled, or their logged arm was dropped) answer
+too. At a small ε they send noise (the mechanism's null); at a larger one they are in one cell
+more, "elsewhere", which nobody reads: nothing is noisier than a crowd that has no cell to name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property, lru_cache
+
+from sottovoce.shared.errors import Rejection, ReportRejected, must
+from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.method import Whisper
+from sottovoce.shared.release import BinPolicy, Release
+from sottovoce.shared.subset import SignedSubset, signed_subset
+
+
+class Kind(IntEnum):
+    """What is asked."""
+
+    CONTRAST = 0
+    LEVEL = 1
+    MASS = 2
+    OUTCOME = 3
+    COUNT = 4
+    RANKED = 5
+
+
+BY_ARM = frozenset({Kind.OUTCOME, Kind.COUNT})
+
+# How many people of SHARES get each kind of question; the rest gets the first kind of its group.
+SHARES = 160
+MASS_SHARE = 8
+LEVEL_SHARE = 5
+COUNT_SHARE = 16
+COUNT_SHARE_UNKNOWN = 80
+FEATURE_SHARE = 48
+
+# Halves become cells when that adds less than this factor to the variance of the whole bin.
+_HALVES_WORTH = 1.3
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question: its kind, and the feature along which bins are halved, if any."""
+
+    kind: Kind
+    feature: int | None = None
+
+    def number(self, dimension: int) -> int:
+        """Return the question's place in the list of all questions."""
+        return self.kind * (1 + dimension) + (0 if self.feature is None else 1 + self.feature)
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """The mechanism for some cells, with or without halves and "elsewhere"."""
+
+    mechanism: SignedSubset
+    halves: bool
+    elsewhere: bool
+
+
+@lru_cache(maxsize=65536)
+def law(epsilon: float, cells: int, *, may_halve: bool) -> Law:
+    """Return the mechanism for so many whole cells: bins, or (bin, arm) pairs."""
+    plain = signed_subset(epsilon, cells)
+    # From a = 3 on sets no longer hold every cell, and "elsewhere" is worth its place.
+    if plain.told <= 3 * plain.other:
+        return Law(plain, halves=False, elsewhere=False)
+    whole, halved = signed_subset(epsilon, cells + 1), signed_subset(epsilon, 2 * cells + 1)
+    if may_halve and 2 * halved.variance < _HALVES_WORTH * whole.variance:
+        return Law(halved, halves=True, elsewhere=True)
+    return Law(whole, halves=False, elsewhere=True)
+
+
+def may_halve(experiment: Experiment) -> bool:
+    """Say whether halves may be cells: a certificate counts answers about whole bins only."""
+    settings = experiment.settings
+    return isinstance(settings, Whisper) and settings.guarantee != "certified"
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The cells of one group of questions in one release, in order."""
+
+    bins: tuple[BinPolicy, ...]
+    by_arm: bool
+    law: Law
+
+    @cached_property
+    def places(self) -> Mapping[tuple[str, int | None], int]:
+        """The whole cell of each bin, or of each (bin, live arm)."""
+        cells: list[tuple[str, int | None]] = []
+        for policy in self.bins:
+            arms = policy.live if self.by_arm else (None,)
+            cells += [(policy.path, arm) for arm in arms]
+        return {cell: place for place, cell in enumerate(cells)}
+
+
+def sheet(release: Release, *, population: int, by_arm: bool) -> Sheet | None:
+    """Lay out the cells for a population; None where everything is settled."""
+    key = (Sheet, population, by_arm)
+    if key not in release.derived:
+        release.derived[key] = lay_out(
+            release.contested,
+            epsilon=release.experiment.populations[population].epsilon,
+            by_arm=by_arm,
+            may_halve=may_halve(release.experiment),
+        )
+    found: Sheet | None = release.derived[key]
+    return found
+
+
+def lay_out(
+    bins: tuple[BinPolicy, ...], *, epsilon: float, by_arm: bool, may_halve: bool
+) -> Sheet | None:
+    """Lay out the cells of some contested bins."""
+    cells = sum(len(policy.live) if by_arm else 1 for policy in bins)
+    if cells == 0:
+        return None
+    return Sheet(bins, by_arm, law(epsilon, cells, may_halve=may_halve))
+
+
+def question_of(number: int, experiment: Experiment) -> Question:
+    """Read a question's number, and refuse one that nobody asks there."""
+    kind, slot = divmod(number, 1 + experiment.dimension)
+    if not 0 <= kind < len(Kind):
+        raise ReportRejected(
+            Rejection.UNKNOWN_QUESTION, must("a report's question", "be in the list", number)
+        )
+    question = Question(Kind(kind), slot - 1 if slot else None)
+    settings = experiment.settings
+    public = isinstance(settings, Whisper) and settings.public_arms
+    private_only = question.kind in (Kind.CONTRAST, Kind.LEVEL)
+    if (public and private_only) or (not public and question.kind == Kind.RANKED):
+        rule = "be one of its experiment's, whose arms are " + ("public" if public else "private")
+        raise ReportRejected(Rejection.UNKNOWN_QUESTION, must("a report's question", rule, number))
+    return question

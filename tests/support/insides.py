@@ -1,0 +1,27 @@
+"""What only tests look at: the sums inside of learners and crowds."""
+
+import sottovoce as sv
+from sottovoce.estimate.ldpmab import method
+from sottovoce.estimate.ldpmab.book import LdpmabBook
+from sottovoce.estimate.whisper.board import Board
+from sottovoce.estimate.whisper.book import WhisperBook
+from sottovoce.lab.crowd.ldpmab.play import LdpmabPlay
+from sottovoce.lab.crowd.ldpmab.state import Crowd
+from sottovoce.lab.crowd.whisper.play import WhisperPlay
+from sottovoce.lab.simulate import Result
+
+
+def state_of(learner: sv.Learner) -> method.State:
+    assert isinstance(learner._book, LdpmabBook)
+    return learner._book.state
+
+
+def crowd_of(result: Result) -> Crowd:
+    assert isinstance(result.play, LdpmabPlay)
+    return result.play.crowd
+
+
+def board_of(whose: sv.Learner | Result) -> Board:
+    holder = whose._book if isinstance(whose, sv.Learner) else whose.play
+    assert isinstance(holder, WhisperBook | WhisperPlay)
+    return holder.board
