@@ -73,7 +73,7 @@ class Learner:
         )
 
     def estimates(self) -> list[CellEstimate]:
-        """Return what is known of each contested cell, as the next step would see it."""
+        """Return what is known of each contested cell (of ``whisper``, as of its last step)."""
         return self._book.estimates()
 
     def certificates(self) -> tuple[Certificate, ...]:

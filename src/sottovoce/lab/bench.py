@@ -1,8 +1,9 @@
 """How fast the lab and a device are."""
 
-import random
 import time
 from dataclasses import dataclass
+
+import numpy as np
 
 from sottovoce.device.device import Device
 from sottovoce.lab.environments import Exponential
@@ -88,11 +89,12 @@ def _measure_device(epsilon: float, *, seconds: float, bins: int = 200) -> Devic
         shortest = min(leaves, key=len)
         partition = partition.cut(shortest, axis=len(shortest) % 2)
     release = Release(experiment, 1, partition, tuple(uniform(path, [0, 1]) for path in leaves))
-    person = random.Random(0)
-    times, size = [], 0
+    rng = np.random.default_rng(0)
+    times: list[float] = []
+    size = 0
     begun = time.perf_counter()
     while len(times) < 100 or time.perf_counter() - begun < seconds:
-        context = {"age": person.uniform(18, 90), "bmi": person.uniform(15, 45)}
+        context = {"age": rng.uniform(18, 90), "bmi": rng.uniform(15, 45)}
         start = time.perf_counter()
         device = Device(release)
         device.choose(context)

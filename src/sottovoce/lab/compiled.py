@@ -20,17 +20,18 @@ import numba
 from sottovoce.lab.sources import source_digest
 
 
-def compile_rules(module: ModuleType, *, inline: bool) -> SimpleNamespace:
-    """Return the functions of a module, compiled.
+def compile_rules(*modules: ModuleType, inline: bool) -> SimpleNamespace:
+    """Return the functions of modules that call each other, compiled.
 
     inline: into each of their callers, for small functions; large ones take long to compile so.
     """
     mine = {
         name: function
+        for module in modules
         for name, function in vars(module).items()
         if isinstance(function, FunctionType) and function.__module__ == module.__name__
     }
-    world = dict(vars(module))
+    world = {name: value for module in modules for name, value in vars(module).items()}
     for name, function in mine.items():
         copy = FunctionType(function.__code__, world, name, function.__defaults__)
         world[name] = numba.njit(cache=True, forceinline=inline)(copy)

@@ -102,6 +102,13 @@ class Experiment:
         names = [population.name for population in self.populations]
         check.distinct_names(names, what="populations", least=1)
         put("method", method_from(self.method))
+        if (
+            isinstance(self.settings, Whisper)
+            and self.settings.public_arms
+            and len(self.arms) > 255
+        ):
+            rule = "be at most 255 where they are public: a report ranks them in bytes"
+            raise ExperimentError(must("arms", rule, len(self.arms)))
         every = check.whole_number(self.release_every, what="release_every", least=1)
         put("release_every", every)
         put("seed", check.whole_number(self.seed, what="seed", least=0))

@@ -59,7 +59,7 @@ COUNT_SHARE = 16
 COUNT_SHARE_UNKNOWN = 80
 FEATURE_SHARE = 48
 
-# Halves become cells when that adds less than this factor to the variance of the whole bin.
+# Halves become cells when the variance of a whole bin with 1/N of the people grows by less.
 _HALVES_WORTH = 1.3
 
 
@@ -92,7 +92,9 @@ def law(epsilon: float, cells: int, *, may_halve: bool) -> Law:
     if plain.told <= 3 * plain.other:
         return Law(plain, halves=False, elsewhere=False)
     whole, halved = signed_subset(epsilon, cells + 1), signed_subset(epsilon, 2 * cells + 1)
-    if may_halve and 2 * halved.variance < _HALVES_WORTH * whole.variance:
+    usual = whole.noise + (whole.inside - whole.noise) / cells
+    as_halves = 2 * halved.noise + (halved.inside - halved.noise) / cells
+    if may_halve and as_halves < _HALVES_WORTH * usual:
         return Law(halved, halves=True, elsewhere=True)
     return Law(whole, halves=False, elsewhere=True)
 

@@ -231,8 +231,11 @@ def _hexadecimal(table: dict[str, Any], key: str, *, length: int | None = None) 
 
 def _ranking(table: dict[str, Any]) -> tuple[int, ...]:
     values = table.get("ranking")
-    if not isinstance(values, list) or not all(
-        type(each) is int and 0 <= each < 256 for each in values
+    # A byte counts the arms.
+    if (
+        not isinstance(values, list)
+        or len(values) > 255
+        or not all(type(each) is int and 0 <= each < 256 for each in values)
     ):
         raise WireError(
             Rejection.MALFORMED, must("a report's ranking", "be a list of arms", kind_of(values))

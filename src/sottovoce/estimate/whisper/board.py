@@ -43,7 +43,7 @@ class Board(NamedTuple):
     mass_lean: Floats  # (S, M+1, 1+d)
     count_info: Floats  # (S, M+1, 1+d, K) the share of logged rows in the bin with each arm
     count_lean: Floats  # (S, M+1, 1+d, K)
-    ballots: Counts  # (S, K, K) answers of the target that favour the first arm over the second
+    ballots: Counts  # (S, K, K) if certified: answers of the target that favour the first arm
     contested: Counts  # (S,) the nodes where more than one arm is live
     events: Floats  # (S·(K+1), 8) reports by then, release, node, feature cut or -1, and of an arm
     #                 that was dropped: itself, its winner, statistic, boundary

@@ -12,7 +12,7 @@ import numpy as np
 
 from sottovoce.estimate.book import CellEstimate
 from sottovoce.estimate.history import Certificate, Event
-from sottovoce.estimate.whisper import rules
+from sottovoce.estimate.whisper import answers, rules
 from sottovoce.estimate.whisper.board import Board, Counts, begin, paths, roomy
 from sottovoce.estimate.whisper.constants import constants
 from sottovoce.estimate.whisper.layouts import Layouts
@@ -22,7 +22,7 @@ from sottovoce.estimate.whisper.policy import (
     partition_of,
     policies_of,
 )
-from sottovoce.estimate.whisper.saved import board_from_table, board_to_table
+from sottovoce.estimate.whisper.saved import board_from_table, board_to_table, check_board
 from sottovoce.shared.errors import Rejection, ReportRejected, must
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.questions import BY_ARM, Kind, Question, Sheet, question_of
@@ -107,7 +107,7 @@ class WhisperBook:
         """Add a checked report to the tallies."""
         question = question_of(report.question, self.release.experiment)
         sheet = self._sheet(report, question)
-        self._count(report, question, sheet)
+        self._count(report, question)
         if sheet is None:
             return 0
         values = np.array(unpack(sheet.law.mechanism, cast(bytes, report.payload)), dtype=np.int64)
@@ -139,6 +139,7 @@ class WhisperBook:
         nodes = {path: node for node, path in enumerate(paths(self.board))}
         contested = {path: nodes[path] for path in (each.path for each in self.release.contested)}
         for key in sorted(self._tallies):
+            self._credit(key, self._tallies[key])
             self._hand_over(key, self._tallies[key], contested)
         self._tallies.clear()
         self.board = roomy(self.board, self._constants)
@@ -158,7 +159,7 @@ class WhisperBook:
         nodes = {path: node for node, path in enumerate(paths(self.board))}
         estimates = []
         for policy in self.release.contested:
-            rules.estimate(
+            answers.estimate(
                 self.board,
                 self._constants,
                 nodes[policy.path],
@@ -197,6 +198,7 @@ class WhisperBook:
         board = board_from_table(table["board"], constants(experiment))
         if _publish(experiment, board) != release:
             raise ValueError("its board is not that of its release")
+        check_board(board, release)
         layouts = Layouts.from_table(experiment, table["layouts"])
         if layouts.bins(release.version) != release.contested:
             raise ValueError("its last layout is not that of its release")
@@ -204,34 +206,60 @@ class WhisperBook:
         for version, population, question, asked, sums, named in table["tallies"]:
             arrays = [np.array(each, dtype=np.int64) for each in (asked, sums, named)]
             probe = Report(experiment.fingerprint, version, population, b"", b"", question)
-            sheet = book._sheet(probe, question_of(question, experiment))
-            if sheet is None or not 1 <= version <= release.version:
+            if not 0 <= population < len(experiment.populations):
+                raise ValueError("it has answers of a population that is not there")
+            asked_for = question_of(question, experiment)
+            sheet = book._sheet(probe, asked_for)
+            if (
+                sheet is None
+                or not 1 <= version <= release.version
+                or (sheet.law.halves and asked_for.feature is None)
+            ):
                 raise ValueError("it has answers to a question that nobody was asked")
-            fresh = _empty(sheet, arrays[0].shape[1])
+            fresh = _empty(sheet, len(experiment.arms) if asked_for.kind == Kind.RANKED else 1)
             if [each.shape for each in arrays] != [
                 each.shape for each in (fresh.asked, fresh.sums, fresh.named)
             ]:
                 raise ValueError("its answers do not fit their release")
-            book._tallies[version, population, question] = Tally(*arrays)
+            tally = Tally(*arrays)
+            if (
+                (tally.asked < 0).any()
+                or (tally.named < 0).any()
+                or (tally.named > tally.asked.max(axis=0)).any()
+                or (np.abs(tally.sums) > tally.named).any()
+            ):
+                raise ValueError("its answers are not counts")
+            book._tallies[version, population, question] = tally
         return book
 
     def _sheet(self, report: Report, question: Question) -> Sheet | None:
         by_arm = question.kind in BY_ARM
         return self._layouts.sheet(report.release, population=report.population, by_arm=by_arm)
 
-    def _count(self, report: Report, question: Question, sheet: Sheet | None) -> None:
-        """Count a report, and what it is worth beside a served target user's."""
-        totals, experience = self.board.totals, self.board.experience
+    def _count(self, report: Report, question: Question) -> None:
+        """Count a report; what others than served target users are worth is added at the step."""
         logged = question.kind in BY_ARM
-        totals[rules.REPORTS] += 1
-        totals[rules.SERVED] += not logged
+        self.board.totals[rules.REPORTS] += 1
+        self.board.totals[rules.SERVED] += not logged
         if report.population == 0 and not logged:
-            experience += 1.0
-        elif sheet is not None:
-            # What is contested for one population is contested for all.
-            target = cast(Sheet, self._layouts.sheet(report.release, population=0, by_arm=False))
-            usual, own = target.law.mechanism.variance, sheet.law.mechanism.variance
-            experience[0] += rules.worth(self._constants, usual, own, logged)
+            self.board.experience[:] += 1.0
+
+    def _credit(self, key: _Key, tally: Tally) -> None:
+        """Add what the answers to one question are worth beside a served target user's.
+
+        Not as they come: fractions are rounded, and sums of them depend on the order.
+        """
+        version, population, number = key
+        logged = question_of(number, self.release.experiment).kind in BY_ARM
+        if population == 0 and not logged:
+            return
+        # What is contested for one population is contested for all.
+        usual = cast(Sheet, self._layouts.sheet(version, population=0, by_arm=False))
+        own = cast(Sheet, self._layouts.sheet(version, population=population, by_arm=logged))
+        worth = answers.worth(
+            self._constants, usual.law.mechanism.variance, own.law.mechanism.variance, logged
+        )
+        self.board.experience[0] += worth * int(tally.asked[0].sum())
 
     def _hand_over(self, key: _Key, tally: Tally, contested: Mapping[str, int]) -> None:
         """Fold the answers to one question into the bins that still stand."""
@@ -259,9 +287,9 @@ class WhisperBook:
                         whole, difference = upper + lower, upper - lower
                     else:
                         whole = difference = int(tally.sums[cell, column])
-                    if number == 0 and population == 0:
+                    if number == 0 and population == 0 and self._constants.certified:
                         self._vote(node, policy.arms, int(tally.named[cell, 0]), whole)
-                    rules.fold(
+                    answers.fold(
                         self.board,
                         self._constants,
                         node,

@@ -1,4 +1,5 @@
 """Many devices and one ``whisper`` learner at once, compiled.
 
-tables (mechanisms, and answers that wait) → people (who come, and what they answer) → play.
+tables (mechanisms, and answers that wait) → draws (one signed subset) → people (who come, and what
+they answer) → play.
 """

@@ -6,31 +6,20 @@ and handed to the learner's rules at each release.
 
 import numpy as np
 
+from sottovoce.estimate.whisper import answers as plain_answers
 from sottovoce.estimate.whisper import rules as plain_rules
+from sottovoce.estimate.whisper.answers import CONTRAST, COUNT, LEVEL, MASS, OUTCOME, RANKED
 from sottovoce.estimate.whisper.board import Board
 from sottovoce.estimate.whisper.constants import Constants
-from sottovoce.estimate.whisper.rules import (
-    CONTESTED,
-    CONTRAST,
-    COUNT,
-    LEVEL,
-    MASS,
-    NODES,
-    OUTCOME,
-    RANKED,
-    REPORTS,
-    SERVED,
-)
+from sottovoce.estimate.whisper.rules import CONTESTED, NODES, REPORTS, SERVED
 from sottovoce.lab.compiled import compile_rules, compiled, inlined
+from sottovoce.lab.crowd.whisper.draws import answer
 from sottovoce.lab.crowd.whisper.tables import (
     CELLS,
-    CONTAINS,
-    ELSEWHERE,
     HALVES,
     INSIDE,
     NOISE,
     SIGNAL,
-    SIZE,
     VARIANCE,
     Answers,
     Counts,
@@ -45,9 +34,8 @@ from sottovoce.shared.questions import (
     SHARES,
 )
 
-_rules = compile_rules(plain_rules, inline=False)
+_rules = compile_rules(plain_answers, plain_rules, inline=False)
 fold, step, worth = _rules.fold, _rules.step, _rules.worth
-_BITS = 52  # of a random number, all fair
 
 
 @inlined
@@ -101,55 +89,6 @@ def locate(
 
 
 @compiled
-def answer(
-    law: Floats,
-    cell: int,
-    value: float,
-    sums: Floats,
-    order: Counts,
-    picks: Counts,
-    rng: np.random.Generator,
-) -> None:
-    """Add the signed subset of one person to the sums, with the law of ``device/subset.py``.
-
-    cell: -1 for a person who has none.
-    """
-    cells, size = int(law[CELLS]), int(law[SIZE])
-    if cell < 0 and law[ELSEWHERE] > 0.0:
-        cell, value = cells - 1, 1.0
-    own = 0.0
-    if cell >= 0:
-        if rng.random() < law[CONTAINS]:
-            own = value
-        elif rng.random() * (2 * cells - size) < size:
-            own = -value
-        sums[cell] += own
-    if size == cells:
-        bits = 0
-        for other in range(cells):
-            if other % _BITS == 0:
-                bits = int(rng.random() * 2.0**_BITS)
-            if other != cell:
-                sums[other] += 2.0 * (bits & 1) - 1.0
-            bits >>= 1
-        return
-    left, need = cells, size
-    if cell >= 0:
-        left, need = cells - 1, size - (own != 0.0)
-        order[cell], order[left] = left, cell
-    for pick in range(need):
-        other = pick + int(rng.random() * (left - pick))
-        order[pick], order[other] = order[other], order[pick]
-        picks[pick] = other
-        sums[order[pick]] += 1.0 if rng.random() < 0.5 else -1.0
-    for pick in range(need - 1, -1, -1):  # back to the order of before
-        other = picks[pick]
-        order[pick], order[other] = order[other], order[pick]
-    if cell >= 0:
-        order[cell], order[left] = cell, left
-
-
-@compiled
 def lay_out(board: Board, constants: Constants, answers: Answers, by_arm: bool) -> int:
     """Give every contested node its cells; return how many whole cells there are."""
     cells = 0
@@ -188,7 +127,7 @@ def hand_over(
                 else:
                     whole = difference = sums[cell]
                 first, second = board.pair[node, 0], board.pair[node, 1]
-                if question == 0 and population == 0:
+                if question == 0 and population == 0 and constants.certified:
                     named = answers.named[cell]
                     board.ballots[node, first, second] += int(named + whole) // 2
                     board.ballots[node, second, first] += int(named - whole) // 2

@@ -1,0 +1,348 @@
+"""Whole reports of ``whisper`` are ε-LDP: exactly, for every question and every private input.
+
+A report is what ``privatise`` returns: the question, the ranking and the packed set. Its law is
+worked out by following every draw of the device's own code. What is public is the same for all who
+are compared: the release, the population, whether rows are logged and, with public arms, the
+ranking.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+import sottovoce as sv
+from sottovoce.device import ask, privatise, subset
+from sottovoce.device.ask import Secret
+from sottovoce.shared.errors import SottovoceError
+from sottovoce.shared.partition import Partition
+from sottovoce.shared.questions import Question, sheet
+from sottovoce.shared.release import BinPolicy
+from sottovoce.shared.subset import SignedSubset, pack
+from support.examples import experiment
+from support.subset import Following, exact_law, power_of_e
+
+EPSILONS = [0.5, 2.0, 8.0]
+OUTCOMES = (0.0, 0.3, 1.0)
+
+Input = tuple[Secret, float]
+Part = bytes | tuple[SignedSubset, int | None, float]
+# What everybody sees in the clear (question and ranking), and the payloads that may go with it.
+Law = dict[tuple[int, tuple[int, ...]], dict[tuple[Part, ...], Fraction]]
+
+
+def uniform(path: str, *arms: int, waiting: tuple[int, ...] = ()) -> BinPolicy:
+    return BinPolicy(path, arms, (1 / len(arms),) * len(arms), waiting)
+
+
+def release_of(bins: int, *, epsilon: float, **settings: Any) -> sv.Release:
+    """So many contested bins, and a settled one."""
+    method = sv.Whisper(**settings)
+    other = sv.Population("clinic-b", 16.0, 10)
+    public = experiment(epsilon=epsilon, method=method, auxiliary=[other])
+    if bins == 2:
+        policies = [uniform("0", 0, 2), uniform("10", 1), uniform("11", 0, 1)]
+        return sv.Release(public, 1, Partition(2, {"": 0, "1": 1}), tuple(policies))
+    middle = uniform("01", 0, 1, 2) if method.public_arms else uniform("01", 0, 1, waiting=(2,))
+    policies = [uniform("00", 0, 2), middle, uniform("10", 1), uniform("11", 1, 2)]
+    return sv.Release(public, 1, Partition(2, {"": 0, "0": 1, "1": 1}), tuple(policies))
+
+
+def inputs(release: sv.Release, *, logged: bool, ranking: tuple[int, ...] = ()) -> list[Input]:
+    """Everybody who may have sent a report: bin, half along each feature, arm and outcome."""
+    found = []
+    for policy in release.bins:
+        box = release.partition.box(policy.path)
+        quarters = [(low + (high - low) / 4, high - (high - low) / 4) for low, high in box]
+        for point in itertools.product(*quarters):
+            arms: tuple[int, ...] = policy.arms
+            if logged:
+                arms = (0, 1, 2)
+            elif ranking:
+                arms = (min(policy.arms, key=ranking.index),)
+            for arm, outcome in itertools.product(arms, OUTCOMES):
+                secret = Secret(point, policy.path, arm, logged=logged, ranking=ranking)
+                found.append((secret, outcome))
+    return found
+
+
+class Sealed(bytes):
+    """A payload that is not drawn yet: packed sets, and bytes that are the same each time."""
+
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def of(cls, *parts: Part) -> "Sealed":
+        sealed = cls()
+        sealed.parts = parts
+        return sealed
+
+    def __add__(self, other: Any) -> "Sealed":
+        return Sealed.of(*self.parts, *(other.parts if isinstance(other, Sealed) else (other,)))
+
+
+@lru_cache(maxsize=4096)
+def law_of_set(mechanism: SignedSubset, cell: int | None, value: float) -> dict[bytes, Fraction]:
+    """The exact law of the device's own sampler; test_subset.py compares it with its definition."""
+    law = exact_law(subset.whisper, mechanism, cell, value)
+    return {pack(mechanism, values): chance for values, chance in law.items()}
+
+
+@lru_cache(maxsize=4096)
+def law_of_payload(parts: tuple[Part, ...]) -> dict[bytes, Fraction]:
+    """The exact law of all parts together, each drawn on its own."""
+    law = {b"": Fraction(1)}
+    for part in parts:
+        drawn = {part: Fraction(1)} if isinstance(part, bytes) else law_of_set(*part)
+        law = {
+            before + data: chance * more
+            for before, chance in law.items()
+            for data, more in drawn.items()
+        }
+    return law
+
+
+class Code:
+    """The code of the device, with pieces of its text replaced."""
+
+    def __init__(self, *mutations: tuple[str, str]) -> None:
+        texts = {module: Path(str(module.__file__)).read_text() for module in (ask, privatise)}
+        for old, new in mutations:
+            (where,) = [module for module, text in texts.items() if old in text]
+            assert texts[where].count(old) == 1
+            texts[where] = texts[where].replace(old, new)
+        self.ask: Any = ModuleType("mutant of ask")
+        self.door: Any = ModuleType("mutant of privatise")
+        for module, text in ((self.ask, texts[ask]), (self.door, texts[privatise])):
+            exec(compile(text, module.__name__, "exec"), module.__dict__)  # noqa: S102
+        vars(self.door).update(ask=self.ask, subset=SimpleNamespace(whisper=whisper))
+        # Other shares, for fewer ways to follow. The questions are the same.
+        for name, share in {"SHARES": 4, "COUNT_SHARE_UNKNOWN": 2}.items():
+            assert hasattr(self.ask, name)
+            setattr(self.ask, name, share)
+        for name in ("MASS_SHARE", "LEVEL_SHARE", "COUNT_SHARE", "FEATURE_SHARE"):
+            assert hasattr(self.ask, name)
+            setattr(self.ask, name, 1)
+
+    def law(self, release: sv.Release, person: Input) -> Law:
+        """Everything that a person may send, and how often."""
+        secret, outcome = person
+        law: Law = {}
+        untried: list[tuple[tuple[int, ...], Fraction]] = [((), Fraction(1))]
+        ledger = SimpleNamespace(spend=lambda *args, **settings: None)
+        while untried:
+            draws = Following(*untried.pop())
+            self.ask.OPERATING_SYSTEM = draws
+            told = self.door.privatise(release, secret, population=0, reward=outcome, ledger=ledger)
+            parts = told.payload.parts if isinstance(told.payload, Sealed) else (told.payload,)
+            payloads = law.setdefault((told.question, told.ranking), {})
+            payloads[parts] = payloads.get(parts, Fraction(0)) + draws.probability
+            untried += draws.untried
+        assert sum(chance for each in law.values() for chance in each.values()) == 1
+        return law
+
+
+def whisper(mechanism: SignedSubset, *, cell: int | None, value: float) -> Sealed:
+    """Stands for the device's sampler, and lets it draw later; what it refuses is refused now."""
+    subset.whisper(mechanism, cell=cell, value=value)
+    return Sealed.of((mechanism, cell, value))
+
+
+def worst_ratio(laws: list[Law]) -> Fraction | None:
+    """The greatest likelihood ratio of anything said; None if it is infinite."""
+    worst = Fraction(1)
+    for coins in set().union(*laws):
+        # Many people have the same law: each is looked at once.
+        ways = {frozenset(law.get(coins, {}).items()) for law in laws}
+        said = [spelled_out(dict(way)) for way in ways]
+        for payload in set().union(*said):
+            chances = [each.get(payload, Fraction(0)) for each in said]
+            if min(chances) == 0:
+                return None
+            worst = max(worst, max(chances) / min(chances))
+    return worst
+
+
+def spelled_out(payloads: dict[tuple[Part, ...], Fraction]) -> dict[bytes, Fraction]:
+    law: dict[bytes, Fraction] = {}
+    for parts, share in payloads.items():
+        for payload, chance in law_of_payload(parts).items():
+            law[payload] = law.get(payload, Fraction(0)) + share * chance
+    return law
+
+
+def groups(release: sv.Release) -> Iterator[list[Input]]:
+    """Those who must not be told apart: served, for each ranking; logged."""
+    settings = release.experiment.settings
+    assert isinstance(settings, sv.Whisper)
+    rankings = itertools.permutations(range(3)) if settings.public_arms else iter([()])
+    for ranking in rankings:
+        yield inputs(release, logged=False, ranking=ranking)
+    yield inputs(release, logged=True)
+
+
+def faults(code: Code, release: sv.Release) -> set[str]:
+    """Say what the code breaks: privacy, which is checked exactly, or only its answers."""
+    least, _ = power_of_e(release.experiment.epsilon)
+    found, right = set(), Code()
+    for people in groups(release):
+        try:
+            laws = [code.law(release, person) for person in people]
+        except (SottovoceError, ArithmeticError):
+            return {"fails"}
+        ratio = worst_ratio(laws)
+        if ratio is None or ratio > least:
+            found.add("privacy")
+        if laws != [right.law(release, person) for person in people]:
+            found.add("answers")
+    return found
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("bins", [2, 3])
+@pytest.mark.parametrize(
+    "settings", [{}, {"public_arms": True}, {"guarantee": "certified"}], ids=str
+)
+def test_no_two_people_differ_by_more_than_e_to_the_epsilon_in_anything_they_may_say(
+    settings: dict[str, Any], bins: int, epsilon: float
+) -> None:
+    release = release_of(bins, epsilon=epsilon, **settings)
+    assert len(release.contested) == bins
+    least, _ = power_of_e(epsilon)
+    # The budget is used, but for the last of 64 bits.
+    expected = Fraction(math.floor(least * 2**64), 2**64)
+    code = Code()
+    for people in groups(release):
+        laws = [code.law(release, person) for person in people]
+        assert worst_ratio(laws) == expected <= least
+        # Every question is there, and is asked of everybody alike.
+        questions = [{coins: sum(law[coins].values()) for coins in law} for law in laws]
+        assert all(each == questions[0] for each in questions)
+        assert len(questions[0]) in (4, 6, 9)  # kinds × (whole, features)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_budget_of_a_population_is_its_own(epsilon: float) -> None:
+    """The other population has ε = 16; the target's people must not be held to that."""
+    release = release_of(2, epsilon=epsilon)
+    for by_arm in (False, True):
+        own = sheet(release, population=0, by_arm=by_arm)
+        other = sheet(release, population=1, by_arm=by_arm)
+        assert own is not None
+        assert other is not None
+        assert own.law.mechanism.ratio <= power_of_e(epsilon)[0] < other.law.mechanism.ratio
+
+
+# --- proof that the check can fail ----------------------------------------------------------------
+
+DRAW = "    question = ask.draw_question(release, population=population, logged=secret.logged)\n"
+ANSWER = "    cell, value = ask.answer("
+SEND = "return subset.whisper(cells.law.mechanism, cell=cell, value=value)"
+ELSEWHERE = "(cells.law.mechanism.cells - 1 if cells.law.elsewhere else None)"
+OWN = "cells = sheet(release, population=population, by_arm=question.kind in BY_ARM)"
+CELL = "(secret.path, secret.arm if cells.by_arm else None)"
+BREAK_PRIVACY = {
+    "which half is asked about depends on where one is": (
+        DRAW,
+        DRAW + "    question = Question(question.kind, int(secret.point[0] >= 0.5))\n",
+    ),
+    "what is asked depends on the outcome": (
+        DRAW,
+        DRAW + "    if outcome == 1:\n        question = Question(Kind.MASS, question.feature)\n",
+    ),
+    "whoever has no cell sends nothing": (
+        ANSWER,
+        f"    if {CELL} not in cells.places:\n        return b''\n" + ANSWER,
+    ),
+    "whoever has no cell sends a fixed set": (
+        ANSWER,
+        f"    if {CELL} not in cells.places:\n        return bytes(cells.law.mechanism.length)\n"
+        + ANSWER,
+    ),
+    "the arm decides on the cells": (
+        OWN,
+        OWN.replace("question.kind in BY_ARM", "secret.arm == 0"),
+    ),
+    "two sets are sent for the price of one": (SEND, f"{SEND} + {SEND.removeprefix('return ')}"),
+    "the outcome is told besides": (SEND, f"{SEND} + bytes([int(outcome > 0.5)])"),
+    "another population's epsilon is used": (
+        OWN,
+        OWN.replace("population=population", "population=1"),
+    ),
+    "the arm is told as a ranking": (
+        "ranking = secret.ranking if question.kind == Kind.RANKED else ()",
+        "ranking = (secret.arm,)",
+    ),
+    "the number of the question tells the outcome": (
+        "question.number(release.experiment.dimension)",
+        "question.number(release.experiment.dimension) + (outcome > 0.5)",
+    ),
+}
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("what", BREAK_PRIVACY)
+def test_code_that_breaks_privacy_is_caught(what: str, epsilon: float) -> None:
+    release = release_of(2, epsilon=epsilon)
+    assert "privacy" in faults(Code(BREAK_PRIVACY[what]), release)
+
+
+WRONG_ONLY = {
+    "the sign of a contrast is that of another arm": (
+        "secret.arm != release.policies[secret.path].arms[0]",
+        "secret.arm != release.policies[secret.path].arms[-1]",
+        EPSILONS,
+    ),
+    "whoever has no cell is in the first one": (ELSEWHERE, "0", EPSILONS),
+    "whoever has no cell sends noise, though there is a place for them": (
+        ELSEWHERE,
+        "None",
+        [2.0, 8.0],
+    ),
+    "an outcome of 0 is nowhere": ("if place is None:", "if not place or not outcome:", EPSILONS),
+    "the halves are the wrong way round": (
+        "secret.point[question.feature] >=",
+        "secret.point[question.feature] <",
+        EPSILONS,
+    ),
+    "a count has a sign": ("not in (Kind.MASS, Kind.COUNT)", "not in (Kind.MASS,)", EPSILONS),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_ONLY)
+def test_code_that_answers_wrongly_is_private_all_the_same(what: str) -> None:
+    """The mechanism does not care what the true answer is: privacy rests on one function alone."""
+    old, new, epsilons = WRONG_ONLY[what]
+    for epsilon in epsilons:
+        assert faults(Code((old, new)), release_of(2, epsilon=epsilon)) == {"answers"}
+
+
+@pytest.mark.parametrize(
+    ("mutation", "epsilon"),
+    [
+        (("value = 1.0", "value = 2.0"), 0.5),
+        (
+            (
+                "if cells.law.halves:\n        return 2 * place + upper",
+                "if upper:\n        return 2 * place + 2",
+            ),
+            0.5,
+        ),
+    ],
+)
+def test_code_that_leaves_the_range_of_the_mechanism_fails(
+    mutation: tuple[str, str], epsilon: float
+) -> None:
+    assert faults(Code(mutation), release_of(2, epsilon=epsilon)) == {"fails"}
+
+
+def test_the_unchanged_code_has_no_faults() -> None:
+    for epsilon in EPSILONS:
+        assert faults(Code(), release_of(2, epsilon=epsilon)) == set()
+    assert Question is Code().door.Question

@@ -1,0 +1,649 @@
+"""The lab's ``whisper`` crowd is equal in law to real devices and a real learner.
+
+Each check puts many two-sample tests together (Bonferroni), at a nominal false-alarm rate of 1e-9.
+So far out in the tail most tests are approximate: what we vouch for is 1e-7 a check and, with less
+than a hundred checks, 1e-5 for the file. Seeds are fixed for the crowd; devices draw from the
+operating system.
+
+What the same test must tell apart, the mutants, stands beside what it must not.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+import sottovoce as sv
+from sottovoce.device import ask
+from sottovoce.estimate.history import Cut, Elimination
+from sottovoce.estimate.whisper import answers, rules
+from sottovoce.estimate.whisper.board import Board, begin, paths, roomy
+from sottovoce.estimate.whisper.book import WhisperBook
+from sottovoce.estimate.whisper.constants import Constants, constants
+from sottovoce.estimate.whisper.layouts import Layouts
+from sottovoce.estimate.whisper.policy import partition_of, policies_of
+from sottovoce.lab.crowd.whisper import draws, tables
+from sottovoce.lab.crowd.whisper import people as kernel
+from sottovoce.lab.crowd.whisper import play as crowd_play
+from sottovoce.lab.crowd.whisper.play import WhisperPlay
+from sottovoce.lab.environments import Exponential, Slope, behaviour, draw_people
+from sottovoce.lab.people import meet
+from sottovoce.lab.simulate import Auxiliary, simulate
+from sottovoce.shared.questions import BY_ARM, Kind, may_halve, question_of, sheet
+from sottovoce.shared.subset import odds, unpack
+from support.insides import board_of
+from support.subset import expected_law
+
+Floats = NDArray[np.float64]
+
+EACH = 1e-9
+
+WHISPER = sv.Whisper()
+CERTIFIED = sv.Whisper("certified")
+PUBLIC = sv.Whisper(public_arms=True)
+
+
+def faults(one: Floats, other: Floats, names: list[str]) -> list[str]:
+    """Say which columns (runs, numbers) differ in law: by their means, or anywhere.
+
+    One column is added: how far a run is off the mean in all columns together.
+    """
+    both = np.concatenate([one, other])
+    # Sums of the same numbers in another order are the same number: rounding must not count.
+    spread = np.maximum(both.std(axis=0), 1e-6 * np.abs(both).max(axis=0))
+    scaled = np.round((both - both.mean(axis=0)) / spread, 6)
+    columns = [*scaled.T, np.round((scaled**2).mean(axis=1), 6)]
+    p_values = {}
+    for name, column in zip([*names, "all together"], columns, strict=True):
+        a, b = column[: len(one)], column[len(one) :]
+        p_values[f"the law of {name}"] = stats.ks_2samp(a, b, method="asymp").pvalue
+        deviation, third = column.std(), ((column - column.mean()) ** 3).mean()
+        # A normal tail is wrong by less than e^5 six deviations out, if skewness is this small.
+        if abs(third) < 0.1 * np.sqrt(min(len(a), len(b))) * deviation**3:
+            z = (a.mean() - b.mean()) / (deviation * np.sqrt(1 / len(a) + 1 / len(b)))
+            p_values[f"the mean of {name}"] = 2 * stats.norm.sf(abs(z))
+    return [f"{what}: p = {p:.1e}" for what, p in p_values.items() if p * len(p_values) < EACH]
+
+
+# --- whole runs -----------------------------------------------------------------------------------
+
+RUNS = 80
+SUMMARY = ["regret", "bins", "settled", "eliminations", "cuts", "first out", "first cut", "release"]
+
+
+def summary(regret: float, history: Any, release: sv.Release) -> list[float]:
+    """What is compared: regret, and how the partition and the arms came out, and when."""
+    when: dict[type, list[int]] = {Elimination: [], Cut: []}
+    for dated in history:
+        when[type(dated.event)].append(dated.reports)
+    dropped = sum(len(dated.event.arms) for dated in history if type(dated.event) is Elimination)
+    return [
+        regret,
+        len(release.bins),
+        sum(policy.settled for policy in release.bins),
+        dropped,
+        len(when[Cut]),
+        min(when[Elimination], default=0),
+        min(when[Cut], default=0),
+        release.version,
+    ]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One world and one experiment."""
+
+    method: sv.Whisper
+    epsilon: float
+    environment: Any
+    people: int = 400
+    rows: tuple[Auxiliary, ...] = ()
+
+    def experiment(self, release_every: int = 25) -> sv.Experiment:
+        arms = self.environment.arms
+        return sv.Experiment(
+            arms=[f"arm {k}" for k in range(arms)],
+            context=[sv.Numeric(f"x{j}", 0, 1) for j in range(self.environment.dimension)],
+            epsilon=self.epsilon,
+            horizon=self.people,
+            method=self.method,
+            auxiliary=[
+                sv.Population(
+                    f"log {m}",
+                    each.epsilon,
+                    each.users,
+                    behaviour(arms, each.kappa).tolist() if each.known else None,
+                )
+                for m, each in enumerate(self.rows, start=1)
+            ],
+            release_every=release_every,
+        )
+
+    def with_devices(self, learner: sv.Learner, rng: np.random.Generator) -> float:
+        """The rows of all logs, then the target's users, one device each; return the regret."""
+        arms, names = self.environment.arms, [each.name for each in learner.experiment.context]
+        for m, log in enumerate(self.rows, start=1):
+            contexts, means, outcomes = draw_people(self.environment, rng, log.users)
+            if len(outcomes) == 0:
+                outcomes = (rng.random(means.shape) < means).astype(float)
+            logged = rng.choice(arms, size=log.users, p=behaviour(arms, log.kappa))
+            for i, arm in enumerate(logged):
+                row = dict(zip(names, contexts[i].tolist(), strict=True))
+                device = sv.Device(learner.release(), population=f"log {m}")
+                reward = float(outcomes[i, arm])
+                learner.receive(device.report_logged(row, arm=f"arm {arm}", reward=reward))
+        return float(meet(self.environment, learner, people=self.people, rng=rng).sum())
+
+    def in_the_crowd(self, seed: int) -> list[float]:
+        result = simulate(
+            self.environment,
+            method=self.method,
+            epsilon=self.epsilon,
+            n=self.people,
+            seed=10**6 + seed,
+            release_every=25,
+            auxiliary=self.rows,
+        )
+        return summary(float(result.regret[-1]), result.history, result.release)
+
+
+KNOWN = Auxiliary(170, 2.0, kappa=0.4)
+UNKNOWN = Auxiliary(115, 8.0, kappa=0.4, known=False)
+
+SETTINGS = {
+    "one bit a cell": Setting(WHISPER, 1.0, Slope()),
+    "one bit a cell, three arms": Setting(WHISPER, 1.0, Exponential()),
+    "sets": Setting(WHISPER, 2.0, Exponential(), people=600),
+    "halves": Setting(WHISPER, 8.0, Exponential()),
+    "certified": Setting(CERTIFIED, 2.0, Slope(), people=600),
+    "public": Setting(PUBLIC, 1.0, Exponential()),
+    "public halves": Setting(PUBLIC, 8.0, Exponential()),
+    "a log of known behaviour": Setting(WHISPER, 1.0, Exponential(), people=300, rows=(KNOWN,)),
+    "a log of unknown behaviour": Setting(WHISPER, 4.0, Exponential(), people=300, rows=(UNKNOWN,)),
+    "two logs": Setting(WHISPER, 2.0, Exponential(), people=300, rows=(KNOWN, UNKNOWN)),
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS.keys())
+def test_runs_of_the_crowd_and_of_real_devices_have_the_same_law(setting: Setting) -> None:
+    runs = []
+    for seed in range(RUNS):
+        learner = sv.Learner(setting.experiment())
+        regret = setting.with_devices(learner, np.random.default_rng(seed))
+        runs.append(summary(regret, learner.history(), learner.release()))
+    devices = np.array(runs, dtype=np.float64)
+    crowd = np.array([setting.in_the_crowd(seed) for seed in range(5 * RUNS)])
+    # Arms are dropped and bins cut: there is something to see.
+    assert devices[:, SUMMARY.index("eliminations")].mean() > 0.1
+    assert devices[:, SUMMARY.index("cuts")].mean() > 0.1
+    assert faults(devices, crowd, SUMMARY) == []
+    # The test can tell laws apart: with a sixth of ε they differ.
+    rows = tuple(replace(each, epsilon=each.epsilon / 6) for each in setting.rows)
+    louder = replace(setting, epsilon=setting.epsilon / 6, rows=rows)
+    mutant = np.array([louder.in_the_crowd(seed) for seed in range(5 * RUNS)])
+    assert faults(devices, mutant, SUMMARY) != []
+
+
+# --- sums of one batch, before anything is decided ------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Lopsided:
+    """Unequal bins, large gaps, and rewards between 0 and 1."""
+
+    arms: int = 3
+    dimension: int = 2
+
+    def contexts(self, rng: np.random.Generator, n: int) -> Floats:
+        return rng.random((n, 2)) ** [1.4, 0.8]
+
+    def means(self, contexts: Floats) -> Floats:
+        x, y = contexts.T
+        return np.stack([0.9 - 0.3 * x * y, 0.1 + 0.2 * x, 0.3 + 0.4 * y], axis=1)
+
+    def rewards(self, rng: np.random.Generator, contexts: Floats, arm: int) -> Floats:
+        return np.asarray(self.means(contexts)[:, arm] + 0.2 * (rng.random(len(contexts)) - 0.5))
+
+
+def root(experiment: sv.Experiment) -> Board:
+    return begin(constants(experiment))
+
+
+def tree(experiment: sv.Experiment) -> Board:
+    """Eight bins: two are settled, arms are gone in some, and pairs stand in any order."""
+    settings = constants(experiment)
+    board = begin(settings)
+    groups, d, arms = board.mass.shape[1], settings.dimension, settings.arms
+    for node in range(7):
+        rules.cut(
+            board,
+            settings,
+            node,
+            int(board.depth[node]) % d,
+            np.zeros(arms),
+            np.eye(arms) / 100,
+            np.zeros((d, arms)),
+            np.tile(np.eye(arms) / 100, (d, 1, 1)),
+            board.mass[node].copy(),
+            np.full((groups, d), 0.45),
+        )
+    pairs = {7: (1, 0), 8: (0, 2), 9: (1, 1), 10: (2, 1), 11: (0, 1), 12: (2, 2), 13: (2, 0)}
+    for leaf in range(7, 15):
+        board.pair[leaf] = pairs.get(leaf, (1, 2))
+        if leaf % 2 == 1:
+            board.live[leaf] = False
+            board.live[leaf, board.pair[leaf]] = True
+    board.live[12] = [False, False, True]
+    standing = [14, 8, 11, 7, 13, 10]
+    board.contested[:6] = standing
+    board.totals[:4] = [15, 6, 0, 5]
+    return board
+
+
+SUMS = ["info", "lean", "mass_info", "mass_lean", "logged_info", "logged_lean"]
+SUMS += ["count_info", "count_lean"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch of reports about one release; the step at its end comes after the sums."""
+
+    setting: Setting
+    start: Callable[[sv.Experiment], Board]
+    runs: int = 80
+
+    @property
+    def experiment(self) -> sv.Experiment:
+        logged = sum(each.users for each in self.setting.rows)
+        return self.setting.experiment(logged + self.setting.people)
+
+    def read(self, before: Board, after: Board) -> dict[str, Floats]:
+        """The sums of the bins that were contested; ballots where somebody counts them."""
+        nodes = before.contested[: before.totals[rules.CONTESTED]]
+        fields = [*SUMS, "ballots"] if self.setting.method == CERTIFIED else SUMS
+        found = {name: getattr(after, name)[nodes].astype(np.float64).ravel() for name in fields}
+        return {**found, "experience": after.experience.copy()}
+
+    def devices(self, seed: int) -> dict[str, Floats]:
+        experiment = self.experiment
+        learner = sv.Learner(experiment)
+        before = self.start(experiment)
+        learner._book = book_on(experiment, copy_of(before))
+        self.setting.with_devices(learner, np.random.default_rng(seed))
+        return self.read(before, board_of(learner))
+
+    def crowd(self, seed: int) -> dict[str, Floats]:
+        experiment, world = self.experiment, self.setting.environment
+        rng = np.random.default_rng(10**6 + seed)
+        play = WhisperPlay(experiment)
+        before = self.start(experiment)
+        play.board = copy_of(before)
+        play.answers = tables.answers(play.board, play.constants)
+        for m, log in enumerate(self.setting.rows, start=1):
+            people = draw_people(world, rng, log.users)
+            logged = rng.choice(world.arms, size=log.users, p=behaviour(world.arms, log.kappa))
+            play.contribute(rng, m, *people, logged)
+        people = draw_people(world, rng, self.setting.people)
+        nowhere, scratch = np.empty((0, 2)), np.empty((1, 0, world.arms))
+        play.serve(rng, *people, nowhere, np.zeros(1), np.empty(1), scratch)
+        return self.read(before, play.board)
+
+    def differences(self, one: list[dict[str, Floats]], other: list[dict[str, Floats]]) -> set[str]:
+        """Which kinds of sums differ in law, each with its share of the false alarms."""
+        found = set()
+        for kind in one[0]:
+            a, b = (np.array([run[kind] for run in runs]) for runs in (one, other))
+            used = (a != 0).any(axis=0) | (b != 0).any(axis=0)
+            names = [f"{kind} {place}" for place in np.flatnonzero(used)]
+            if names and faults(a[:, used], b[:, used], names):
+                found.add(kind)
+        return found
+
+
+def copy_of(board: Board) -> Board:
+    return Board._make(array.copy() for array in board)
+
+
+def book_on(experiment: sv.Experiment, board: Board) -> WhisperBook:
+    """A learner's book that has come as far as a board."""
+    version = int(board.totals[rules.RELEASE])
+    bins = policies_of(board, constants(experiment))
+    release = sv.Release(experiment, version, partition_of(board), bins)
+    layouts = Layouts(experiment)
+    layouts.record(release)
+    return WhisperBook(release, board, layouts, {})
+
+
+def mechanism_of(batch: Batch, *, population: int, by_arm: bool) -> tuple[int, int, bool]:
+    experiment = batch.experiment
+    release = book_on(experiment, batch.start(experiment)).release
+    cells = sheet(release, population=population, by_arm=by_arm)
+    assert cells is not None
+    return cells.law.mechanism.size, cells.law.mechanism.cells, cells.law.halves
+
+
+LOGS = (Auxiliary(200, 1.0, kappa=0.4), Auxiliary(200, 2.0, kappa=0.4, known=False))
+LOUD = (Auxiliary(200, 8.0, kappa=0.4), Auxiliary(200, 8.0, kappa=0.4, known=False))
+
+BATCHES = {
+    "one cell": Batch(Setting(WHISPER, 1.0, Lopsided(), people=1000), root),
+    "one cell, large ε": Batch(Setting(WHISPER, 8.0, Lopsided(), people=1000), root),
+    "one bit a cell": Batch(Setting(WHISPER, 1.0, Lopsided(), people=300), tree),
+    "sets": Batch(Setting(WHISPER, 2.0, Lopsided(), people=300), tree),
+    "halves": Batch(Setting(WHISPER, 8.0, Lopsided(), people=300), tree),
+    "certified": Batch(Setting(CERTIFIED, 2.0, Lopsided(), people=300), tree),
+    "certified, large ε": Batch(Setting(CERTIFIED, 8.0, Lopsided(), people=300), tree),
+    "public": Batch(Setting(PUBLIC, 2.0, Lopsided(), people=300), tree),
+    "public halves": Batch(Setting(PUBLIC, 8.0, Lopsided(), people=300), tree),
+    "logs": Batch(Setting(WHISPER, 2.0, Lopsided(), people=30, rows=LOGS), tree),
+    "logs, halves": Batch(Setting(WHISPER, 8.0, Lopsided(), people=30, rows=LOUD), tree),
+}
+
+
+def test_the_batches_are_of_every_kind() -> None:
+    """One bit a cell, true sets, and halves as cells; with and without "elsewhere"."""
+    kinds = {
+        name: mechanism_of(batch, population=0, by_arm=False) for name, batch in BATCHES.items()
+    }
+    assert kinds["one cell"] == (1, 1, False)
+    assert kinds["one cell, large ε"] == (1, 3, True)
+    assert kinds["one bit a cell"] == (6, 6, False)
+    for name in ("sets", "certified"):
+        assert kinds[name] == (2, 7, False)
+    assert kinds["halves"] == kinds["public halves"] == (1, 13, True)
+    assert kinds["certified, large ε"] == (1, 7, False)
+    size, cells, _ = mechanism_of(BATCHES["logs"], population=2, by_arm=True)
+    assert 1 < size < cells
+
+
+@lru_cache
+def sums_of_devices(name: str) -> list[dict[str, Floats]]:
+    return [BATCHES[name].devices(seed) for seed in range(BATCHES[name].runs)]
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_the_sums_of_a_batch_have_the_same_law(name: str) -> None:
+    batch, devices = BATCHES[name], sums_of_devices(name)
+    crowd = [batch.crowd(seed) for seed in range(5 * batch.runs)]
+    assert batch.differences(devices, crowd) == set()
+    expected = {"info", "lean", "mass_info", "mass_lean", "experience"}
+    if batch.setting.rows:
+        expected |= {"logged_info", "logged_lean", "count_info", "count_lean"}
+    if batch.setting.method == CERTIFIED:
+        expected |= {"ballots"}
+    assert {kind for run in devices for kind, sums in run.items() if sums.any()} == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "factor", "shows"),
+    [
+        ("one cell", tables.CONTAINS, 1.08, "lean"),
+        ("one cell, large ε", tables.CONTAINS, 0.9, "lean"),
+        ("one cell, large ε", tables.SIGNAL, 1.1, "lean"),
+        ("one cell, large ε", tables.INSIDE, 1.05, "info"),
+        ("sets", tables.NOISE, 1.12, "info"),
+        ("sets", tables.SIZE, 1.5, "lean"),
+        ("certified, large ε", tables.ELSEWHERE, 0.0, "ballots"),
+    ],
+    ids=["says yes", "says no", "signal", "inside", "noise", "size", "nobody elsewhere"],
+)
+def test_a_crowd_with_a_slightly_different_mechanism_is_told_apart(
+    name: str, column: int, factor: float, shows: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = tables.laws
+
+    def altered(*args: Any, **named: Any) -> Floats:
+        table = honest(*args, **named).copy()
+        table[:, column] *= factor
+        return table
+
+    monkeypatch.setattr(crowd_play, "laws", altered)
+    batch = BATCHES[name]
+    crowd = [batch.crowd(seed) for seed in range(5 * batch.runs)]
+    assert shows in batch.differences(sums_of_devices(name), crowd)
+
+
+SERVED = Batch(Setting(WHISPER, 2.0, Lopsided(), people=1000), root)
+MANY = (Auxiliary(500, 1.0), Auxiliary(500, 2.0, known=False))
+LOGGED = Batch(Setting(WHISPER, 2.0, Lopsided(), people=1, rows=MANY), root)
+
+
+@pytest.mark.parametrize(
+    ("batch", "share", "more", "shows"),
+    [
+        (SERVED, "FEATURE_SHARE", 10, "info"),
+        (SERVED, "MASS_SHARE", 6, "mass_info"),
+        (SERVED, "LEVEL_SHARE", 12, "info"),
+        (LOGGED, "COUNT_SHARE", 10, "count_info"),
+        (LOGGED, "COUNT_SHARE_UNKNOWN", 20, "count_info"),
+    ],
+    ids=["feature", "mass", "level", "count", "count, behaviour unknown"],
+)
+def test_devices_that_ask_in_slightly_different_shares_are_told_apart(
+    batch: Batch, share: str, more: int, shows: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crowd = [batch.crowd(seed) for seed in range(200)]
+    monkeypatch.setattr(ask, share, getattr(ask, share) + more)
+    devices = [batch.devices(seed) for seed in range(20)]
+    assert shows in batch.differences(devices, crowd)
+
+
+# --- one answer -----------------------------------------------------------------------------------
+
+DRAWS = 40_000
+
+
+def surprise(row: Floats, expected: Mapping[tuple[int, ...], Fraction], cell: int) -> float:
+    """The p-value of the kernel's sets of one person against the law as it is defined."""
+    rng = np.random.default_rng(5)
+    cells = int(row[tables.CELLS])
+    order, picks, values = np.arange(cells), np.zeros(cells, dtype=np.int64), np.zeros(cells)
+    seen: Counter[tuple[int, ...]] = Counter()
+    for _ in range(DRAWS):
+        values[:] = 0.0
+        draws.answer(row, cell, 1.0, values, order, picks, rng)
+        # Nobody reads "elsewhere", and a device's coin for its sign is not drawn.
+        if cell < 0 and row[tables.ELSEWHERE]:
+            values[-1] = abs(values[-1])
+        seen[tuple(map(int, values))] += 1
+    assert order.tolist() == list(range(cells))
+    assert seen.keys() <= expected.keys()
+    observed = [seen[values] for values in expected]
+    return float(stats.chisquare(observed, [float(p) * DRAWS for p in expected.values()]).pvalue)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "whole", "cells", "size"), [(1.0, 3, 3, 3), (1.5, 3, 4, 2), (5.0, 2, 5, 1)]
+)
+def test_an_answer_of_the_crowd_has_the_law_that_is_defined(
+    epsilon: float, whole: int, cells: int, size: int
+) -> None:
+    row = tables.laws(epsilon, whole, may_halve=True)[whole].copy()
+    assert (row[tables.CELLS], row[tables.SIZE]) == (cells, size)
+    a = Fraction(*odds(epsilon))
+    for cell in (-1, 0, cells // 2):
+        if cell >= 0:
+            expected = expected_law(cells, size, a, cell, 1.0)
+        elif row[tables.ELSEWHERE]:
+            expected = {}
+            for values, chance in expected_law(cells, size, a, cells - 1, 0.0).items():
+                unsigned = (*values[:-1], abs(values[-1]))
+                expected[unsigned] = expected.get(unsigned, Fraction(0)) + chance
+        else:
+            expected = expected_law(cells, size, a, None, 0.0)
+        assert surprise(row, expected, cell) > EACH
+    row[tables.CONTAINS] *= 0.95
+    assert surprise(row, expected, cell) < EACH
+
+
+# --- step by step, with the same answers ----------------------------------------------------------
+
+
+class Mirror:
+    """The kernel's board, fed with the answers that a learner gets."""
+
+    def __init__(self, experiment: sv.Experiment) -> None:
+        self.experiment = experiment
+        self.constants: Constants = constants(experiment)
+        self.board = begin(self.constants)
+        self.waiting: dict[tuple[int, bool], tables.Answers] = {}
+
+    def law(self, population: int, *, by_arm: bool) -> Floats:
+        """The kernel's mechanism for the cells of now."""
+        answers = self.answers(population, by_arm)
+        cells = kernel.lay_out(self.board, self.constants, answers, by_arm)
+        epsilon = self.experiment.populations[population].epsilon
+        most = len(self.board.axis) * self.constants.arms
+        row: Floats = tables.laws(epsilon, most, may_halve=may_halve(self.experiment))[cells]
+        return row
+
+    def answers(self, population: int, by_arm: bool) -> tables.Answers:
+        fresh = tables.answers(self.board, self.constants)
+        return self.waiting.setdefault((population, by_arm), fresh)
+
+    def add(self, report: sv.Report, release: sv.Release) -> None:
+        """Add the values of a report in the kernel's own order of cells."""
+        board, settings, m = self.board, self.constants, report.population
+        question = question_of(report.question, self.experiment)
+        by_arm = question.kind in BY_ARM
+        row, answers = self.law(m, by_arm=by_arm), self.answers(m, by_arm)
+        board.totals[rules.REPORTS] += 1
+        board.totals[rules.SERVED] += not by_arm
+        sheet_ = sheet(release, population=m, by_arm=by_arm)
+        if not by_arm:
+            board.experience[:] += 1.0
+        elif sheet_ is not None:
+            usual = self.law(0, by_arm=False)[tables.VARIANCE]
+            board.experience[0] += kernel.worth(settings, usual, row[tables.VARIANCE], True)
+        if sheet_ is None:
+            assert board.totals[rules.CONTESTED] == 0
+            assert report.payload == b""
+            return
+        mechanism = sheet_.law.mechanism
+        assert [mechanism.cells, mechanism.size] == row[[tables.CELLS, tables.SIZE]].tolist()
+        assert isinstance(report.payload, bytes)
+        values = unpack(mechanism, report.payload)
+        own = np.zeros(answers.sums.shape[1])
+        nodes = {path: node for node, path in enumerate(paths(board))}
+        width = 2 if sheet_.law.halves else 1
+        for (path, arm), place in sheet_.places.items():
+            node = nodes[path]
+            cell = answers.first[node] + (0 if arm is None else board.live[node, :arm].sum())
+            # A release has its arms in order, the kernel its champion first.
+            other = question.kind == Kind.CONTRAST and board.pair[node, 0] > board.pair[node, 1]
+            for half in range(width):
+                own[width * cell + half] = values[width * place + half] * (-1 if other else 1)
+        if question.kind == Kind.RANKED:
+            place = 0 if question.feature is None else 1 + question.feature
+            ranking = np.array(report.ranking)
+            kernel.fold_ranked(board, settings, answers, row, place, ranking, own)
+            return
+        answers.sums[report.question] += own
+        answers.asked[report.question] += 1
+        if report.question == 0:
+            answers.named[:] += abs(own)
+
+    def step(self) -> None:
+        for m, by_arm in self.waiting:
+            row = self.law(m, by_arm=by_arm)
+            answers = self.answers(m, by_arm)
+            kernel.hand_over(self.board, self.constants, answers, row, m, by_arm)
+        self.waiting.clear()
+        self.board = roomy(self.board, self.constants)
+        kernel.step(self.board, self.constants)
+
+
+def assert_same(ours: Board, theirs: Board) -> None:
+    assert ours.totals.tolist() == theirs.totals.tolist()
+    nodes, contested, events = ours.totals[: rules.EVENTS + 1]
+    for name, one, other in zip(Board._fields, ours, theirs, strict=True):
+        rows = {"contested": contested, "events": events, "totals": 6, "experience": 2}
+        a: Any = one[: rows.get(name, nodes)]
+        b: Any = other[: rows.get(name, nodes)]
+        if name == "events":
+            assert a[:, :6].tolist() == b[:, :6].tolist()
+        if a.dtype.kind == "f":
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9, err_msg=name)
+        else:
+            assert a.tolist() == b.tolist(), name
+
+
+@pytest.mark.parametrize("method", [WHISPER, CERTIFIED, PUBLIC], ids=["regret", "certified", "pub"])
+def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
+    method: sv.Whisper,
+) -> None:
+    outcomes: Counter[str] = Counter()
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        arms, d = int(rng.integers(2, 5)), int(rng.integers(1, 4))
+        epsilons = [0.5, 1.0, 2.0, 8.0, 1024.0]
+        experiment = sv.Experiment(
+            arms=[f"{k}" for k in range(arms)],
+            context=[sv.Numeric(f"x{axis}", 0, 1) for axis in range(d)],
+            epsilon=epsilons[seed % 5],
+            horizon=400,
+            auxiliary=[
+                sv.Population(
+                    f"log {m}",
+                    float(rng.choice(epsilons)),
+                    100,
+                    [1 / arms] * arms if rng.random() < 0.5 else None,
+                )
+                for m in range(1, 1 + rng.integers(0, 3))
+            ],
+            method=method,
+            release_every=int(rng.choice([10, 30])),
+        )
+        means = rng.beta(0.3, 0.3, (4, arms))
+        learner, mirror = sv.Learner(experiment), Mirror(experiment)
+        for count in range(1, 421):
+            release = learner.release()
+            m = int(rng.integers(len(experiment.populations))) if rng.random() < 0.4 else 0
+            device = sv.Device(release, population=experiment.populations[m].name)
+            context = {f"x{axis}": float(rng.random()) for axis in range(d)}
+            quarter = means[int(4 * context["x0"])]
+            if m > 0:
+                arm = int(rng.integers(arms))
+                reward = float(rng.random() < quarter[arm])
+                report = device.report_logged(context, arm=f"{arm}", reward=reward)
+            else:
+                arm = int(device.choose(context))
+                report = device.report(reward=float(rng.random() < quarter[arm]))
+            mirror.add(report, release)
+            learner.receive(report)
+            if count % experiment.release_every == 0:
+                mirror.step()
+                assert_same(mirror.board, board_of(learner))
+                bins = policies_of(mirror.board, mirror.constants)
+                assert bins == learner.release().bins
+        outcomes.update(type(dated.event).__name__ for dated in learner.history())
+    assert outcomes["Cut"] > 20
+    assert outcomes["Elimination"] > 10
+
+
+def test_where_arms_are_equal_the_kernel_and_the_learner_choose_the_same() -> None:
+    """Arms of which nobody has told anything yet are tied, and rounding must not decide."""
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        arms = 2 + seed % 4
+        world = Exponential(arms=arms, dimension=1)
+        settings = constants(Setting(WHISPER, 1.0, world).experiment())
+        ours = begin(settings)
+        for kind in (answers.CONTRAST, answers.LEVEL):
+            count = float(rng.integers(1, 60))
+            whole = float(rng.integers(-2, 3))
+            sums = (count, whole, whole, 0.46, 4.7, 4.7, False)
+            answers.fold(ours, settings, 0, 0, kind, 0, 0, 1, *sums)
+        ours.totals[[rules.REPORTS, rules.SERVED]] = 60
+        theirs = copy_of(ours)
+        for _ in range(3):
+            kernel.step(ours, settings)
+            rules.step(theirs, settings)
+            assert_same(ours, theirs)
