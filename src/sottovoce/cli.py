@@ -261,6 +261,9 @@ def regret(
     out: Annotated[
         Path | None, typer.Option(help="A .jsonl file that keeps the runs, to go on after a stop.")
     ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="A .png or .svg for the cells without auxiliary data.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Print what people lose: on the paper's cells, or on simulated problems."""
@@ -279,6 +282,10 @@ def regret(
             all_methods=all_methods,
             published=published,
         )
+        if picture is not None:
+            from sottovoce.lab.regret_pictures import draw_cells
+
+            draw_cells(cells, picture)
     if as_json:
         console.print_json(json.dumps(lab.as_json(cells)))
         return

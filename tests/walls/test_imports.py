@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import sottovoce as sv
+from support.examples import experiment
+
 ROOT = Path(__file__).parents[2]
 LINTER = Path(sys.executable).parent / "lint-imports"
 
@@ -106,3 +109,30 @@ def test_the_device_needs_the_standard_library_only() -> None:
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 10
     assert import_all(rooms=["estimate"], closed=closed).returncode != 0
+
+
+def test_a_device_reports_with_the_standard_library_only() -> None:
+    script = """
+        import sys
+
+        class Wall:
+            def find_spec(self, name, path=None, target=None):
+                if name.split('.')[0] not in {*sys.stdlib_module_names, 'sottovoce'}:
+                    raise ImportError(f"{name} is behind a wall")
+
+        sys.meta_path.insert(0, Wall())
+        import sottovoce as sv
+        device = sv.Device(sv.wire.release_from_json(sys.stdin.read()))
+        device.choose({"age": 42, "bmi": 27.5})
+        print(sv.wire.report_to_json(device.report(reward=1.0)))
+    """
+    learner = sv.Learner(experiment(method="whisper"))
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        input=sv.wire.release_to_json(learner.release()),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    learner.receive(sv.wire.report_from_json(done.stdout))
+    assert learner.status().reports == {"target": 1}

@@ -37,11 +37,13 @@ def test_the_check_itself_can_fail() -> None:
     assert not clean(str(AGE - 18) + str((AGE - 18) / 72))
 
 
-@pytest.fixture
-def people(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> list[sv.Report]:
+@pytest.fixture(params=["ldpmab", "whisper"])
+def people(
+    request: pytest.FixtureRequest, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> list[sv.Report]:
     """Three hundred people with the same raw values, through device, wire, server and learner."""
     caplog.set_level(logging.DEBUG)
-    learner = sv.Learner(experiment(release_every=10, horizon=300))
+    learner = sv.Learner(experiment(release_every=10, horizon=300, method=request.param))
     ingest = Ingest(learner)
     reports = []
     for _ in range(300):
