@@ -111,7 +111,7 @@ def test_changed_bytes_are_refused_or_are_another_report(
 def test_a_learner_refuses_each_shorter_and_longer_report_and_counts_the_whole_one() -> None:
     for public_arms in (False, True):
         learner = sv.Learner(experiment(epsilon=8.0, method=sv.Whisper(public_arms=public_arms)))
-        device = sv.Device(learner.release())
+        device = sv.Device(learner.release(), public_arms=True)
         device.choose({"age": 42, "bmi": 27.5})
         whole = wire.report_to_bytes(device.report(reward=1.0))
         before = learner.to_json()
@@ -227,7 +227,7 @@ def test_whatever_a_device_reports_can_be_sent(arms: int) -> None:
         return
     learner = sv.Learner(many)
     for _ in range(10):
-        device = sv.Device(learner.release())
+        device = sv.Device(learner.release(), public_arms=True)
         device.choose({"x": 0.5})
         report = device.report(reward=1.0)
         assert wire.report_from_bytes(wire.report_to_bytes(report)) == report

@@ -136,7 +136,7 @@ class Setting:
             logged = rng.choice(arms, size=log.users, p=behaviour(arms, log.kappa))
             for i, arm in enumerate(logged):
                 row = dict(zip(names, contexts[i].tolist(), strict=True))
-                device = sv.Device(learner.release(), population=f"log {m}")
+                device = sv.Device(learner.release(), population=f"log {m}", public_arms=True)
                 reward = float(outcomes[i, arm])
                 learner.receive(device.report_logged(row, arm=f"arm {arm}", reward=reward))
         return float(meet(self.environment, learner, people=self.people, rng=rng).sum())
@@ -606,7 +606,7 @@ def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
         for count in range(1, 421):
             release = learner.release()
             m = int(rng.integers(len(experiment.populations))) if rng.random() < 0.4 else 0
-            device = sv.Device(release, population=experiment.populations[m].name)
+            device = sv.Device(release, population=experiment.populations[m].name, public_arms=True)
             context = {f"x{axis}": float(rng.random()) for axis in range(d)}
             quarter = means[int(4 * context["x0"])]
             if m > 0:

@@ -251,7 +251,7 @@ def grown_releases() -> list[sv.Release]:
             )
         )
         for count in range(600):
-            device = sv.Device(learner.release())
+            device = sv.Device(learner.release(), public_arms=True)
             context = {"age": rng.uniform(18, 90), "bmi": rng.uniform(15, 45)}
             arm = device.choose(context)
             likes = {"control": context["age"] < 50, "coach": context["bmi"] > 30}
@@ -425,7 +425,7 @@ def test_a_report_on_two_hundred_contested_bins_takes_less_than_64_bytes() -> No
     assert len(release.contested) == 200
     assert wire.release_from_bytes(wire.release_to_bytes(release)) == release
     for _ in range(20):
-        device = sv.Device(release)
+        device = sv.Device(release, public_arms=True)
         device.choose(CONTEXT)
         report = device.report(reward=0.5)
         data = wire.report_to_bytes(report)
@@ -443,7 +443,7 @@ def test_where_arms_are_public_one_gets_the_first_live_one_of_the_ranking() -> N
         (middle, ("control", "reminder", "coach")),
     ):
         for _ in range(200):
-            device = sv.Device(release)
+            device = sv.Device(release, public_arms=True)
             arm = device.choose(context)
             report = device.report(reward=1.0)
             if report.question // 3 == RANKED:
@@ -460,7 +460,7 @@ def test_where_arms_are_public_one_gets_the_first_live_one_of_the_ranking() -> N
 
 def test_private_arms_are_drawn_with_equal_chances_from_those_on_offer() -> None:
     # 4000 draws, within 5.4 standard deviations but for less than 1 run in 10^7.
-    device = sv.Device(four_bins())
+    device = sv.Device(four_bins(), public_arms=True)
     arms = Counter(device.choose({"age": 20, "bmi": 40}) for _ in range(4000))
     assert set(arms) == {"reminder", "coach"}
     assert abs(arms["coach"] - 2000) < 5.4 * math.sqrt(1000)
@@ -473,7 +473,7 @@ def test_each_report_spends_its_epsilon_once_wherever_the_person_is(
 ) -> None:
     release = four_bins(epsilon=epsilon, public_arms=public_arms)
     ledger = sv.Ledger(tmp_path / "ledger", budget=1000)
-    device = sv.Device(release, ledger=ledger)
+    device = sv.Device(release, ledger=ledger, public_arms=True)
     for context in itertools.product((20, 80), (20, 40)):
         device.choose(dict(zip(("age", "bmi"), context, strict=True)))
         assert device.report(reward=0.3).payload
@@ -489,7 +489,7 @@ def test_each_report_spends_its_epsilon_once_wherever_the_person_is(
 
 def test_a_population_spends_its_own_epsilon(tmp_path: Path) -> None:
     ledger = sv.Ledger(tmp_path / "ledger", budget=10)
-    device = sv.Device(four_bins(), population="clinic-b", ledger=ledger)
+    device = sv.Device(four_bins(), population="clinic-b", ledger=ledger, public_arms=True)
     assert device.report_logged(CONTEXT, arm="coach", reward=0.5).population == 1
     assert [entry.epsilon for entry in ledger.entries()] == [8.0]
 
@@ -500,7 +500,7 @@ def test_where_everything_is_settled_nothing_is_sent_and_nothing_is_spent(
 ) -> None:
     release = settled_release(public_arms=public_arms)
     ledger = sv.Ledger(tmp_path / "ledger", budget=1)
-    device = sv.Device(release, ledger=ledger)
+    device = sv.Device(release, ledger=ledger, public_arms=True)
     for _ in range(30):
         assert device.choose(CONTEXT) == "reminder"
         report = device.report(reward=1.0)
@@ -518,7 +518,7 @@ def test_a_crash_after_the_ledger_was_written_loses_budget_and_sends_nothing(
 
     monkeypatch.setattr(subset, "whisper", crash)
     ledger = sv.Ledger(tmp_path / "ledger", budget=1)
-    device = sv.Device(four_bins(), ledger=ledger)
+    device = sv.Device(four_bins(), ledger=ledger, public_arms=True)
     device.choose(CONTEXT)
     with pytest.raises(SystemError):
         device.report(reward=1)
@@ -528,7 +528,7 @@ def test_a_crash_after_the_ledger_was_written_loses_budget_and_sends_nothing(
 @pytest.mark.parametrize("reward", [-0.1, 1.1, math.nan, math.inf, "1", None, True])
 def test_a_bad_reward_is_refused_and_costs_nothing(reward: Any) -> None:
     purse = Purse()
-    device = sv.Device(four_bins(), ledger=purse)
+    device = sv.Device(four_bins(), ledger=purse, public_arms=True)
     device.choose(CONTEXT)
     with pytest.raises(sv.RewardError, match=r"a reward must be a number in \[0, 1\]; got"):
         device.report(reward=reward)
@@ -548,7 +548,7 @@ SECRETS = ("61.73205081", "31.41592654", "0.57721566", repr((AGE - 18) / 72)[:10
 def test_raw_values_are_in_no_report_and_in_no_repr(public_arms: bool) -> None:
     release = four_bins(epsilon=8.0, public_arms=public_arms)
     for _ in range(50):
-        device = sv.Device(release)
+        device = sv.Device(release, public_arms=True)
         device.choose({"age": AGE, "bmi": BMI})
         _, secret = vars(device)["_pending"]
         shown = [repr(secret), str(secret), f"{secret}", repr(device), repr(vars(device))]
@@ -564,7 +564,7 @@ def test_a_report_fits_the_learner_whose_release_it_is_for() -> None:
     for settings in ({}, {"epsilon": 8.0}, {"public_arms": True}, {"guarantee": "certified"}):
         learner = sv.Learner(whispering(**settings))
         for name, logged in itertools.product(("target", "clinic-b", "clinic-c"), (False, True)):
-            device = sv.Device(learner.release(), population=name, ledger=Purse())
+            device = sv.Device(learner.release(), population=name, ledger=Purse(), public_arms=True)
             for _ in range(20):
                 if logged:
                     report = device.report_logged(CONTEXT, arm="coach", reward=0.3)
@@ -573,3 +573,28 @@ def test_a_report_fits_the_learner_whose_release_it_is_for() -> None:
                     report = device.report(reward=0.3)
                 learner.receive(wire.report_from_bytes(wire.report_to_bytes(report)))
         assert sum(learner.status().reports.values()) == 120
+
+
+def test_a_device_chooses_no_public_arm_unless_it_agreed_to() -> None:
+    learner = sv.Learner(
+        sv.Experiment(
+            arms=["a", "b", "c"],
+            context=[sv.Numeric("x", 0, 1)],
+            epsilon=1.0,
+            auxiliary=[sv.Population("clinic-b", 1.0, 10)],
+            method=sv.Whisper(public_arms=True),
+        )
+    )
+    with pytest.raises(sv.DeviceError, match="unless the device agrees to public_arms"):
+        sv.Device(learner.release()).choose({"x": 0.5})
+    # A logged row says nothing of its arm but through the mechanism.
+    custodian = sv.Device(learner.release(), population="clinic-b")
+    assert custodian.report_logged({"x": 0.5}, arm="b", reward=1.0).ranking == ()
+
+
+def test_the_kinds_of_questions_have_the_same_numbers_everywhere() -> None:
+    from sottovoce.estimate.whisper import answers
+
+    assert {kind.name: int(kind) for kind in Kind} == {
+        name: getattr(answers, name) for name in Kind.__members__
+    }

@@ -8,6 +8,7 @@ from sottovoce.device.ask import Secret, draw_ranking
 from sottovoce.device.encode import encode
 from sottovoce.device.ledger import OneReport, Spends
 from sottovoce.device.privatise import privatise
+from sottovoce.shared import check
 from sottovoce.shared.errors import DeviceError, must
 from sottovoce.shared.experiment import TARGET
 from sottovoce.shared.release import Release
@@ -21,6 +22,8 @@ class Device:
     population: whose users these are.
     ledger: where ε is spent. Without one, the device reports once and then refuses.
     most_epsilon: the most that one report may spend, whatever a release asks for.
+    public_arms: WEAKER PRIVACY. Agree to experiments in which the arm of each person is public.
+        Without it a device chooses no arm for them.
     """
 
     def __init__(
@@ -30,15 +33,17 @@ class Device:
         population: str = TARGET,
         ledger: Spends | None = None,
         most_epsilon: float | None = None,
+        public_arms: bool = False,
     ) -> None:
         self._release = release
         self._population = release.experiment.population_index(population)
         self._ledger = OneReport() if ledger is None else ledger
         self._random = secrets.SystemRandom()
         epsilon = release.experiment.populations[self._population].epsilon
-        if most_epsilon is not None and epsilon > most_epsilon:
+        if most_epsilon is not None and epsilon > check.epsilon(most_epsilon, what="most_epsilon"):
             rule = f"ask for at most epsilon = {most_epsilon:g} a report"
             raise DeviceError(must("a release", rule, epsilon))
+        self._public_arms = public_arms
         self._pending: tuple[Release, Secret] | None = None
 
     def follow(self, release: Release) -> None:
@@ -62,6 +67,11 @@ class Device:
         path = release.partition.find(point)
         policy = release.policies[path]
         ranking = draw_ranking(release)
+        if ranking and not self._public_arms:
+            raise DeviceError(
+                "an experiment must keep arms private, unless the device agrees to public_arms;"
+                " got one in which they are public"
+            )
         if ranking:
             arm = min(policy.arms, key=ranking.index)
         else:

@@ -14,7 +14,8 @@ class CellEstimate:
 
     estimate: the mean reward of the arm in the bin.
     radius: half of its interval. With ``ldpmab`` the paper's confidence radius r; with ``whisper``
-        95 % of what is believed, about 1.96 standard deviations.
+        95 % of what is believed, about 1.96 standard deviations, given the bin's share of the
+        people: where contexts are far from uniform it is too narrow by some per cent.
     """
 
     path: str
@@ -36,7 +37,7 @@ class Book(Protocol):
     def absorb(self, report: Report) -> int:
         """Add a checked report to the sums; return how many of its cells no longer stand."""
 
-    def step(self, *, reports: int) -> list[Event]:
+    def step(self) -> list[Event]:
         """Drop arms and cut bins; publish the next release if anything changed."""
 
     def estimates(self) -> list[CellEstimate]:

@@ -55,7 +55,7 @@ class Learner:
         progress.reports[report.population] += 1
         total = sum(progress.reports)
         if total % self.experiment.release_every == 0:
-            events = self._book.step(reports=total)
+            events = self._book.step()
             progress.history += [Dated(total, event) for event in events]
 
     def status(self) -> Status:

@@ -32,7 +32,7 @@ def meet(
         outcomes = (rng.random(people)[:, np.newaxis] < means).astype(np.float64)
     regret = np.empty(people)
     for person in range(people):
-        device = Device(learner.release())
+        device = Device(learner.release(), public_arms=True)  # simulated people have no secrets
         arm = experiment.arms.index(device.choose(_features(experiment, contexts[person])))
         learner.receive(device.report(reward=float(outcomes[person, arm])))
         regret[person] = means[person].max() - means[person, arm]

@@ -24,6 +24,9 @@ from sottovoce.shared.schema import (
 
 TARGET = "target"
 
+MOST_FEATURES = 10_000
+"""Reports number their questions, several for each feature, in two bytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Population:
@@ -88,6 +91,8 @@ class Experiment:
         put("context", check.items(self.context, kinds, what="context", rule=rule))
         names = [feature.name for feature in self.context]
         check.distinct_names(names, what="context features", least=1)
+        if len(names) > MOST_FEATURES:
+            raise ExperimentError(must("context", f"have at most {MOST_FEATURES}", len(names)))
         auxiliary = check.items(
             self.auxiliary, Population, what="auxiliary", rule="hold Populations"
         )

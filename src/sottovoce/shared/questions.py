@@ -88,7 +88,7 @@ class Law:
 def law(epsilon: float, cells: int, *, may_halve: bool) -> Law:
     """Return the mechanism for so many whole cells: bins, or (bin, arm) pairs."""
     plain = signed_subset(epsilon, cells)
-    # From a = 3 on sets no longer hold every cell, and "elsewhere" is worth its place.
+    # Up to a = 3 the best sets hold every cell; beyond, "elsewhere" is worth its place.
     if plain.told <= 3 * plain.other:
         return Law(plain, halves=False, elsewhere=False)
     whole, halved = signed_subset(epsilon, cells + 1), signed_subset(epsilon, 2 * cells + 1)

@@ -99,7 +99,7 @@ class LdpmabBook:
         self._reported[report.population] = True
         return len(self._layouts[layout].cells) - len(standing.cells_now)
 
-    def step(self, *, reports: int) -> list[Event]:
+    def step(self) -> list[Event]:
         """Bounds → eliminate → refine."""
         experiment = self.release.experiment
         state, events = method.step(

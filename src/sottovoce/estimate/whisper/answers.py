@@ -94,9 +94,12 @@ def worth(constants: "Constants", target: float, variance: float, logged: bool) 
     """Return how many served target users one report is worth when two arms are compared.
 
     target, variance: of the mechanism of the target's people, and of the report's. A logged row
-    has each arm with chance 1/K or so, and tells an arm's own outcome rather than a contrast.
+    has each arm with chance 1/K or so, a person 1/2 (or 1/K, where arms are public).
     """
-    return target / variance * (2.0 / constants.arms**2 if logged else 1.0)
+    if not logged:
+        return target / variance
+    compared = constants.arms if constants.public_arms else 2  # arms on offer to people
+    return target / variance * compared / constants.arms**2
 
 
 def shares(
@@ -118,6 +121,8 @@ def shares(
                 info += chance**2 * board.count_info[node, m, 0, k]
                 lean += chance * board.count_lean[node, m, 0, k]
         share[m] = min(max(lean / info, expected / 4.0), 4.0 * expected, 1.0)
+        if expected == 1.0:
+            share[m] = 1.0  # everybody is in the root, whatever the noise says
         for k in range(constants.arms):
             if constants.known[m]:
                 rows[m, k] = share[m] * constants.behaviour[m, k]
@@ -125,14 +130,35 @@ def shares(
                 expected_rows = share[m] / constants.arms
                 info = 1.0 / expected_rows**2 + board.count_info[node, m, 0, k]
                 lean = 1.0 / expected_rows + board.count_lean[node, m, 0, k]
-                rows[m, k] = min(max(lean / info, 0.0), share[m])
+                rows[m, k] = min(max(lean / info, 0.0), 4.0 * share[m], 1.0)
         for j in range(constants.dimension):
             info = 1.0 / HALF_SPREAD**2 + (2.0 * share[m]) ** 2 * board.mass_info[node, m, 1 + j]
             lean = 2.0 * share[m] * board.mass_lean[node, m, 1 + j]
             for k in range(constants.arms):
                 info += (2.0 * rows[m, k]) ** 2 * board.count_info[node, m, 1 + j, k]
                 lean += 2.0 * rows[m, k] * board.count_lean[node, m, 1 + j, k]
-            upper[m, j] = min(max(0.5 + lean / info, 0.1), 0.9)
+            upper[m, j] = min(max(0.5 + lean / info, 0.0), 1.0)
+
+
+def balance(board: "Board", constants: "Constants", node: int, axis: int) -> float:
+    """Return the share of the upper half among those whose answers made the estimate of g.
+
+    g is a mean over the people who told of it, and populations differ in where theirs are.
+    """
+    groups = board.mass.shape[1]
+    share, rows = np.empty(groups), np.empty((groups, constants.arms))
+    upper = np.empty((groups, constants.dimension))
+    shares(board, constants, node, share, upper, rows)
+    total, told = 1e-9 * upper[0, axis], 1e-9  # the target's, where nobody has told anything
+    for m in range(groups):
+        weight = 0.0
+        for a in range(constants.arms):
+            weight += (2.0 * rows[m, a]) ** 2 * board.logged_info[node, m, 0, a]
+            weight += share[m] ** 2 * board.info[node, m, 0, a, a]
+        total += weight * upper[m, axis]
+        told += weight
+    centre: float = total / told
+    return centre
 
 
 def estimate(

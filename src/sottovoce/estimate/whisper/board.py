@@ -49,7 +49,7 @@ class Board(NamedTuple):
     #                 that was dropped: itself, its winner, statistic, boundary
     totals: Counts  # (6,) nodes, contested nodes, events; version of the release; reports in all,
     #                 and those since the last step by people who were served
-    experience: Floats  # (2,) reports in units of a served target user's; served target users
+    experience: Floats  # (2,) what all reports are worth in target users; target users served
 
 
 def begin(constants: Constants) -> Board:

@@ -134,7 +134,7 @@ class WhisperBook:
         ]
         return sum(len(policy.live) if sheet.by_arm else 1 for policy in gone)
 
-    def step(self, *, reports: int) -> list[Event]:
+    def step(self) -> list[Event]:
         """Hand the tallies over; drop arms and cut bins by the rules."""
         nodes = {path: node for node, path in enumerate(paths(self.board))}
         contested = {path: nodes[path] for path in (each.path for each in self.release.contested)}
@@ -259,7 +259,7 @@ class WhisperBook:
         worth = answers.worth(
             self._constants, usual.law.mechanism.variance, own.law.mechanism.variance, logged
         )
-        self.board.experience[0] += worth * int(tally.asked[0].sum())
+        self.board.experience[rules.WORTH] += worth * int(tally.asked[0].sum())
 
     def _hand_over(self, key: _Key, tally: Tally, contested: Mapping[str, int]) -> None:
         """Fold the answers to one question into the bins that still stand."""
@@ -288,7 +288,9 @@ class WhisperBook:
                     else:
                         whole = difference = int(tally.sums[cell, column])
                     if number == 0 and population == 0 and self._constants.certified:
-                        self._vote(node, policy.arms, int(tally.named[cell, 0]), whole)
+                        named = int(tally.named[cell, 0])
+                        first, second = policy.arms
+                        rules.vote(self.board, node, first, second, named, whole)
                     answers.fold(
                         self.board,
                         self._constants,
@@ -306,11 +308,6 @@ class WhisperBook:
                         mechanism.inside,
                         law.halves,
                     )
-
-    def _vote(self, node: int, pair: tuple[int, ...], named: int, whole: int) -> None:
-        first, second = pair
-        self.board.ballots[node, first, second] += (named + whole) // 2
-        self.board.ballots[node, second, first] += (named - whole) // 2
 
 
 def _publish(experiment: Experiment, board: Board) -> Release:

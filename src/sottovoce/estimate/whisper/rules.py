@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.estimate.whisper.answers import Floats, estimate, gap_variance, solve
+from sottovoce.estimate.whisper.answers import Floats, balance, estimate, gap_variance, solve
 
 if TYPE_CHECKING:
     from sottovoce.estimate.whisper.board import Board
@@ -29,8 +29,9 @@ UNSURE = 0.3  # how much of a slope's variance counts for where to cut
 EQUAL = 1e-9  # of what differs by less, the first is taken, whatever the rounding
 DEEPEST = 40  # no bin is cut more often: edges of 2^-40 hold nobody
 
-# The places of ``board.totals``; plain numbers, so that they compile.
+# The places of ``board.totals`` and ``board.experience``; plain numbers, so that they compile.
 NODES, CONTESTED, EVENTS, RELEASE, REPORTS, SERVED = range(6)
+WORTH, TARGET = range(2)
 
 
 def normal_tail(z: float) -> float:
@@ -52,23 +53,24 @@ def evidence(wins: int, losses: int) -> float:
     losses) is a supermartingale for each λ > 0, and so is the mean over any λ. By Ville's
     inequality it ever reaches 1/δ with probability at most δ.
     """
-    steps = 12
-    largest = -math.inf
-    for step in range(steps):
-        rate = 0.5**step
-        exponent = rate * (wins - losses) - (wins + losses) * math.log(math.cosh(rate))
-        largest = max(largest, exponent)
-    total = 0.0
-    for step in range(steps):
-        rate = 0.5**step
-        exponent = rate * (wins - losses) - (wins + losses) * math.log(math.cosh(rate))
-        total += math.exp(exponent - largest)
-    return largest + math.log(total / steps)
+    exponents = np.empty(12)
+    for halvings in range(12):
+        rate = 0.5**halvings
+        exponents[halvings] = rate * (wins - losses) - (wins + losses) * math.log(math.cosh(rate))
+    largest = exponents.max()
+    return float(largest + math.log(np.exp(exponents - largest).mean()))
 
 
 def allowance(constants: "Constants", node: int) -> float:
-    """Return the share of δ of one comparison: Σ over nodes and rivals is at most δ."""
-    return constants.delta * 6.0 / (math.pi * (node + 1.0)) ** 2 / (constants.arms - 1.0)
+    """Return the share of δ of one comparison: Σ over nodes and ordered pairs is at most δ."""
+    pairs = constants.arms * (constants.arms - 1.0)
+    return constants.delta * 6.0 / (math.pi * (node + 1.0)) ** 2 / pairs
+
+
+def vote(board: "Board", node: int, first: int, second: int, named: int, whole: int) -> None:
+    """Count answers that name a bin, with their sum, for the one arm and for the other."""
+    board.ballots[node, first, second] += (named + whole) // 2
+    board.ballots[node, second, first] += (named - whole) // 2
 
 
 def choose_pair(
@@ -104,7 +106,7 @@ def step(board: "Board", constants: "Constants") -> None:
         node = board.contested[position]
         champion, challenger = board.pair[node, 0], board.pair[node, 1]
         estimate(board, constants, node, mean, covariance, slope, slope_covariance, share, upper)
-        axis = judge(board, constants, node, mean, covariance, slope, slope_covariance)
+        axis = judge(board, constants, node, mean, covariance, slope, slope_covariance, upper)
         if axis >= 0:
             cut(
                 board,
@@ -144,18 +146,20 @@ def judge(
     covariance: Floats,
     slope: Floats,
     slope_covariance: Floats,
+    upper: Floats,
 ) -> int:
     """Drop arms and choose the next pair; return the feature to cut along, or -1.
 
     An arm is dropped when the people to come would lose less by it than the people so far have
     paid for the comparison: E[loss]·(users to come) ≤ gap·(users so far). For the loss, the gap at
     a place in the bin is normal around the estimate, with the variance of the estimate plus that
-    inside of the bin: (4/3)·Σ_j slope_j² (a straight line), and what nobody knows of yet.
+    inside of the bin: (4/3)·Σ_j 4r_j(1 - r_j)·slope_j² (a straight line, r_j of the people in the
+    upper half), and what nobody knows of yet.
     While nobody is served (a jump-start), waiting is free, and no arm is dropped. A certified
     learner needs proof besides, and puts an arm that lacks it on offer until it has it.
     """
     best = choose_pair(board, constants, node, mean, covariance)
-    to_come = max(constants.horizon - board.experience[1], 1.0)
+    to_come = max(constants.horizon - board.experience[TARGET], 1.0)
     unknown = 0.0
     for j in range(constants.dimension):
         edge = board.edges[node, j, 1] - board.edges[node, j, 0]
@@ -170,9 +174,10 @@ def judge(
         inside = unknown
         for j in range(constants.dimension):
             difference = slope[j, best] - slope[j, k]
-            inside += 4.0 / 3.0 * (difference**2 + gap_variance(slope_covariance[j], best, k))
+            varies = difference**2 + gap_variance(slope_covariance[j], best, k)
+            inside += 4.0 / 3.0 * mixing(upper[0, j]) * varies
         loss = to_come * expected_loss(gap, math.sqrt(variance + inside))
-        paid = gap * board.experience[0]
+        paid = gap * board.experience[WORTH]
         if board.totals[SERVED] > 0 and loss <= paid:
             if not constants.certified:
                 drop(board, node, k, best, paid, loss)
@@ -196,9 +201,15 @@ def judge(
             if board.live[node, k] and k != best:
                 difference = slope[j, best] - slope[j, k]
                 varies = difference**2 + UNSURE * gap_variance(slope_covariance[j], best, k)
+                varies *= mixing(upper[0, j])
                 if varies > most * (1.0 + EQUAL):
                     axis, most = j, varies
     return axis
+
+
+def mixing(upper: float) -> float:
+    """Return 4r(1 - r): 1 for equal halves, 0 where everybody is in one of them."""
+    return 4.0 * upper * (1.0 - upper)
 
 
 def drop(
@@ -246,6 +257,7 @@ def cut(
     live = 0
     for k in range(constants.arms):
         live += board.live[node, k]
+    tilt = balance(board, constants, node, axis)
     for side in range(2):
         half = lower + side
         board.depth[half] = board.depth[node] + 1
@@ -254,9 +266,10 @@ def cut(
         board.live[half] = board.live[node]
         for m in range(len(share)):
             part = upper[m, axis] if side == 1 else 1.0 - upper[m, axis]
-            board.mass[half, m] = share[m] * part
+            # Nobody was seen there, perhaps; that nobody ever comes is not known.
+            board.mass[half, m] = share[m] * min(max(part, 0.01), 0.99)
         # Halves of unequal weight: the heavier one is nearer to the mean.
-        away = 2.0 * (1.0 - upper[0, axis]) if side == 1 else -2.0 * upper[0, axis]
+        away = 2.0 * (1.0 - tilt) if side == 1 else -2.0 * tilt
         precision = np.linalg.inv(covariance + away**2 * slope_covariance[axis])
         board.prior_info[half, 0] = precision
         for a in range(constants.arms):

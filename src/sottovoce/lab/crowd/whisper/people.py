@@ -11,7 +11,7 @@ from sottovoce.estimate.whisper import rules as plain_rules
 from sottovoce.estimate.whisper.answers import CONTRAST, COUNT, LEVEL, MASS, OUTCOME, RANKED
 from sottovoce.estimate.whisper.board import Board
 from sottovoce.estimate.whisper.constants import Constants
-from sottovoce.estimate.whisper.rules import CONTESTED, NODES, REPORTS, SERVED
+from sottovoce.estimate.whisper.rules import CONTESTED, NODES, REPORTS, SERVED, WORTH
 from sottovoce.lab.compiled import compile_rules, compiled, inlined
 from sottovoce.lab.crowd.whisper.draws import answer
 from sottovoce.lab.crowd.whisper.tables import (
@@ -35,7 +35,7 @@ from sottovoce.shared.questions import (
 )
 
 _rules = compile_rules(plain_answers, plain_rules, inline=False)
-fold, step, worth = _rules.fold, _rules.step, _rules.worth
+fold, step, vote, worth = _rules.fold, _rules.step, _rules.vote, _rules.worth
 
 
 @inlined
@@ -128,9 +128,7 @@ def hand_over(
                     whole = difference = sums[cell]
                 first, second = board.pair[node, 0], board.pair[node, 1]
                 if question == 0 and population == 0 and constants.certified:
-                    named = answers.named[cell]
-                    board.ballots[node, first, second] += int(named + whole) // 2
-                    board.ballots[node, second, first] += int(named - whole) // 2
+                    vote(board, node, first, second, int(answers.named[cell]), int(whole))
                 fold(
                     board,
                     constants,
@@ -348,7 +346,7 @@ def contribute(
             hand_over(board, constants, answers, law, population, True)
             usual = target_laws[board.totals[CONTESTED], VARIANCE]
             unit = worth(constants, usual, law[VARIANCE], True)
-            board.experience[0] += unit * (stop - begun)
+            board.experience[WORTH] += unit * (stop - begun)
         board.totals[REPORTS] += stop - begun
         if board.totals[REPORTS] % release_every == 0:
             step(board, constants)
