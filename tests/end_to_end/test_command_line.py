@@ -18,7 +18,7 @@ def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
 def test_the_demo_leaves_a_picture_and_says_what_was_learned(tmp_path: Path) -> None:
     done = run("demo", "--people", "300", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert "300 people took part; each sent one report with ε = 8." in done.stdout
+    assert "300 people took part; each sent one report with ε = 1." in done.stdout
     assert "at random 0.33" in done.stdout
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
 
@@ -68,14 +68,25 @@ def test_simulate_prints_the_mean_regret() -> None:
     figures = json.loads(done.stdout)
     assert 0 < figures["regret_mean"] < figures["regret_at_random"]
     assert "regret" in run("simulate", "--n", "1000", "--reps", "2").stdout
+    weaker = run("simulate", "--n", "1000", "--reps", "2", "--public-arms")
+    assert "Weaker privacy" in weaker.stdout
+    other = run("simulate", "--n", "1000", "--reps", "2", "--method", "ldpmab", "--json")
+    assert json.loads(other.stdout)["regret_mean"] > 0
+    refused = run("simulate", "--guarantee", "certified", "--delta", "2")
+    assert refused.returncode == 2
+    assert "delta of whisper must lie in (0, 1)" in refused.stderr
 
 
 def test_bench_speed_has_a_line_for_each_size() -> None:
     done = run("bench", "speed", "--seconds", "0", "--json")
-    lines = json.loads(done.stdout)
-    sizes = {(line["release_every"], line["epsilon"], line["n"]) for line in lines}
-    assert sizes == {(e, eps, n) for e in (1, 100) for eps in (1, 1024) for n in (20_000, 160_000)}
-    assert all(line["median"] > 0 for line in lines)
+    figures = json.loads(done.stdout)
+    for method in ("whisper", "ldpmab"):
+        lines = [line for line in figures["lab"] if line["method"] == method]
+        sizes = {(line["release_every"], line["epsilon"], line["n"]) for line in lines}
+        assert sizes == {(e, ε, n) for e in (1, 100) for ε in (1, 1024) for n in (20_000, 160_000)}
+        assert all(line["median"] > 0 for line in lines)
+    assert [line["epsilon"] for line in figures["device"]] == [0.5, 1, 2, 4, 8]
+    assert all(line["bins"] == 200 and line["bytes"] < 80 for line in figures["device"])
 
 
 def test_the_version_can_be_asked_for() -> None:
