@@ -56,6 +56,7 @@ def _keep_kernels() -> None:
     folder = home / "sottovoce" / source_digest()
     if not folder.exists():
         print("compiling the crowd, once (about half a minute) …", file=sys.stderr, flush=True)
+    # numba makes its settings at run time, where mypy does not see them.
     numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
 
 

@@ -151,7 +151,7 @@ class Shifted:
     def __getattr__(self, name: str) -> Any:
         # Rewards that are not 0 or 1 stay as the environment draws them, if it does.
         if name == "rewards":
-            return self.environment.rewards  # type: ignore[attr-defined]
+            return getattr(self.environment, name)
         raise AttributeError(name)
 
     def density(self, contexts: Floats) -> Floats:

@@ -16,8 +16,8 @@ from typing import Any, Literal, NoReturn
 
 try:
     import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
+except ImportError:  # not on Windows, where a sweep goes without its lock
+    fcntl = None  # type: ignore[assignment]  # a module or nothing: mypy has no type for that
 
 import joblib
 from rich.console import Console

@@ -42,9 +42,8 @@ def draw(propensities: Floats, node: int, live: int, rng: np.random.Generator) -
 @inlined
 def outcome(outcomes: Floats, means: Floats, i: int, arm: int, rng: np.random.Generator) -> float:
     """Draw the reward of a person's arm."""
-    if len(outcomes) > 0:
-        return outcomes[i, arm]  # type: ignore[no-any-return]
-    return 1.0 * (rng.random() < means[i, arm])  # type: ignore[no-any-return]
+    reward: float = 1.0 * (rng.random() < means[i, arm]) if len(outcomes) == 0 else outcomes[i, arm]
+    return reward
 
 
 @compiled

@@ -255,10 +255,11 @@ def serve(
 @inlined
 def first_live(board: Board, node: int, ranking: Counts) -> int:
     """Return the first live arm of a bin in a ranking."""
-    for k in ranking:
-        if board.live[node, k]:
-            return k  # type: ignore[no-any-return]
-    return -1
+    place = 0
+    while not board.live[node, ranking[place]]:
+        place += 1
+    arm: int = ranking[place]
+    return arm
 
 
 @compiled
