@@ -1,322 +1,34 @@
-"""``whisper`` on the device: which question is asked, what is answered, what is spent and sent."""
+"""The means of answers, and whole reports."""
 
 import itertools
 import math
-import random
 from collections import Counter
-from collections.abc import Callable, Iterator
 from fractions import Fraction
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import sottovoce as sv
-from sottovoce.device import ask, privatise, subset
-from sottovoce.device.ask import Secret, answer, draw_question, draw_ranking
+from sottovoce.device import subset
+from sottovoce.device.ask import Secret, answer
 from sottovoce.shared import wire
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.questions import Kind, Question, Sheet, sheet
-from sottovoce.shared.release import BinPolicy
-from support.examples import CONTEXT, experiment
-from support.subset import Following
-
-CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED = range(6)
-AUXILIARY = [
-    sv.Population("clinic-b", 8.0, 100, (0.2, 0.3, 0.5)),
-    sv.Population("clinic-c", 0.5, 100),
-]
-
-
-def whispering(*, epsilon: float = 1.0, **settings: Any) -> sv.Experiment:
-    method = sv.Whisper(**settings)
-    return experiment(epsilon=epsilon, method=method, auxiliary=AUXILIARY, name="walking")
-
-
-def uniform(path: str, *arms: int, waiting: tuple[int, ...] = ()) -> BinPolicy:
-    return BinPolicy(path, arms, (1 / len(arms),) * len(arms), waiting)
-
-
-def four_bins(*, epsilon: float = 1.0, **settings: Any) -> sv.Release:
-    """Two bins for the young, contested; one for the old and light, settled; one for the rest."""
-    public = settings.get("public_arms", False)
-    bins = (
-        uniform("00", 0, 2) if public else uniform("00", 0, 2, waiting=()),
-        uniform("01", 0, 1, 2) if public else uniform("01", 1, 2, waiting=(0,)),
-        uniform("10", 1),
-        uniform("11", 0, 1),
-    )
-    cuts = {"": 0, "0": 1, "1": 1}
-    return sv.Release(whispering(epsilon=epsilon, **settings), 7, Partition(2, cuts), bins)
-
-
-def settled_release(**settings: Any) -> sv.Release:
-    return sv.Release(whispering(**settings), 3, Partition(2, {}), (uniform("", 1),))
-
-
-class Purse:
-    """A ledger that only counts."""
-
-    def __init__(self) -> None:
-        self.spent: list[tuple[float, str, str, int]] = []
-
-    def spend(self, epsilon: float, *, experiment: str, name: str, release: int) -> None:
-        self.spent.append((epsilon, experiment, name, release))
-
-
-# --- which question -------------------------------------------------------------------------------
-
-
-def law_of(monkeypatch: pytest.MonkeyPatch, draw: Callable[[], Any]) -> dict[Any, Fraction]:
-    """What is drawn and how often, exactly: by following every way that the draws can go."""
-    law: dict[Any, Fraction] = {}
-    untried: list[tuple[tuple[int, ...], Fraction]] = [((), Fraction(1))]
-    while untried:
-        draws = Following(*untried.pop())
-        monkeypatch.setattr(ask, "OPERATING_SYSTEM", draws)
-        drawn = draw()
-        law[drawn] = law.get(drawn, Fraction(0)) + draws.probability
-        untried += draws.untried
-    return law
-
-
-MASSES, LEVELS = Fraction(1, 20), Fraction(1, 32)
-SERVED = {Kind.MASS: MASSES, Kind.LEVEL: LEVELS, Kind.CONTRAST: 1 - MASSES - LEVELS}
-PUBLIC = {Kind.MASS: MASSES, Kind.RANKED: 1 - MASSES}
-KNOWN = {Kind.COUNT: Fraction(1, 10), Kind.OUTCOME: Fraction(9, 10)}
-UNKNOWN = {Kind.COUNT: Fraction(1, 2), Kind.OUTCOME: Fraction(1, 2)}
-SOMETIMES: dict[int | None, Fraction] = {
-    None: Fraction(7, 10), 0: Fraction(3, 20), 1: Fraction(3, 20)
-}  # fmt: skip
-ALWAYS: dict[int | None, Fraction] = {0: Fraction(1, 2), 1: Fraction(1, 2)}
-
-
-@pytest.mark.parametrize(
-    ("settings", "population", "logged", "kinds", "features"),
-    [
-        ({"epsilon": 1.0}, 0, False, SERVED, SOMETIMES),
-        ({"epsilon": 2.0}, 0, False, SERVED, SOMETIMES),
-        ({"epsilon": 8.0}, 0, False, SERVED, ALWAYS),
-        ({"epsilon": 8.0, "guarantee": "certified"}, 0, False, SERVED, SOMETIMES),
-        ({"epsilon": 1.0, "public_arms": True}, 0, False, PUBLIC, SOMETIMES),
-        ({"epsilon": 8.0, "public_arms": True}, 0, False, PUBLIC, ALWAYS),
-        ({}, 1, False, SERVED, ALWAYS),  # a streaming population, served
-        ({}, 1, True, KNOWN, ALWAYS),
-        ({}, 2, True, UNKNOWN, SOMETIMES),
-        ({"epsilon": 8.0}, 0, True, UNKNOWN, ALWAYS),  # logged rows of the target
-        ({"public_arms": True}, 1, True, KNOWN, ALWAYS),
-    ],
+from support.answering import (
+    CONTRAST,
+    COUNT,
+    LEVEL,
+    MASS,
+    OUTCOME,
+    RANKED,
+    Purse,
+    four_bins,
+    settled_release,
+    uniform,
+    whispering,
 )
-def test_questions_are_drawn_in_their_public_shares(
-    monkeypatch: pytest.MonkeyPatch,
-    settings: dict[str, Any],
-    population: int,
-    logged: bool,
-    kinds: dict[Kind, Fraction],
-    features: dict[int | None, Fraction],
-) -> None:
-    release = four_bins(**settings)
-    law = law_of(monkeypatch, lambda: draw_question(release, population=population, logged=logged))
-    assert law == {
-        Question(kind, feature): kinds[kind] * features[feature]
-        for kind in kinds
-        for feature in features
-    }
-    assert sum(law.values()) == 1
-
-
-def test_the_questions_are_numbered_as_the_wire_has_them() -> None:
-    numbers = {
-        Question(Kind(kind), feature).number(2)
-        for kind, feature in itertools.product(range(6), (None, 0, 1))
-    }
-    assert numbers == set(range(18))
-    assert Question(Kind.CONTRAST).number(5) == 0
-    assert Question(Kind.RANKED, 4).number(5) == 35
-
-
-def test_every_ranking_is_as_likely(monkeypatch: pytest.MonkeyPatch) -> None:
-    release = four_bins(public_arms=True)
-    law = law_of(monkeypatch, lambda: draw_ranking(release))
-    assert law == dict.fromkeys(itertools.permutations(range(3)), Fraction(1, 6))
-    assert draw_ranking(four_bins()) == ()
-
-
-def everybody(release: sv.Release, *, logged: bool = False) -> Iterator[tuple[Secret, float]]:
-    """Someone in each quarter of each bin, with each arm and outcome they can have."""
-    arms = len(release.experiment.arms)
-    rankings: list[tuple[int, ...]] = [()]
-    settings = release.experiment.settings
-    public = isinstance(settings, sv.Whisper) and settings.public_arms and not logged
-    if public:
-        rankings = [*itertools.permutations(range(arms))]
-    for point in itertools.product((0.0, 0.1, 0.3, 0.49, 0.5, 0.6, 0.75, 1.0), repeat=2):
-        path = release.partition.find(point)
-        offered: tuple[int, ...] = release.policies[path].arms
-        for ranking, outcome in itertools.product(rankings, (0.0, 0.3, 1.0)):
-            given = range(arms) if logged else offered
-            if public:
-                given = (next(arm for arm in ranking if arm in offered),)
-            for arm in given:
-                yield Secret(point, path, arm, logged=logged, ranking=ranking), outcome
-
-
-@pytest.mark.parametrize("logged", [False, True])
-@pytest.mark.parametrize("settings", [{"epsilon": 1.0}, {"epsilon": 8.0}, {"public_arms": True}])
-def test_the_coins_of_a_report_are_drawn_without_a_look_at_the_person(
-    monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], logged: bool
-) -> None:
-    """The exact law of question and ranking of whole answers is the same for everybody."""
-    release = four_bins(**settings)
-    monkeypatch.setattr(subset, "whisper", lambda mechanism, *, cell, value: b"said")
-    laws = []
-    for secret, outcome in list(everybody(release, logged=logged))[::29]:
-
-        def coins(secret: Secret = secret, outcome: float = outcome) -> Any:
-            told = privatise.privatise(
-                release, secret, population=0, reward=outcome, ledger=Purse()
-            )
-            assert told.payload == b"said"
-            # The ranking was drawn before; it goes out with RANKED only.
-            assert told.ranking == (secret.ranking if told.question // 3 == RANKED else ())
-            return told.question
-
-        laws.append(law_of(monkeypatch, coins))
-    assert len(laws) > 5
-    assert all(law == laws[0] for law in laws)
-
-
-# --- the true answer ------------------------------------------------------------------------------
-
-
-def by_the_table(
-    release: sv.Release, cells: Sheet, question: Question, secret: Secret, outcome: float
-) -> tuple[int | None, float]:
-    """The table in shared/questions.py once more, bin by bin."""
-    place, box = 0, release.partition.box(secret.path)
-    mine = None
-    for policy in release.bins:
-        if len(policy.arms) == 1:
-            continue
-        for arm in sorted({*policy.arms, *policy.waiting}) if cells.by_arm else [None]:
-            if policy.path == secret.path and arm in (None, secret.arm):
-                mine = place
-            place += 1
-    halves = 2 if cells.law.halves else 1
-    if mine is None:
-        return (halves * place if cells.law.elsewhere else None), 0.0
-    sign = 2 * outcome - 1
-    offered = release.policies[secret.path].arms
-    values = {
-        CONTRAST: sign if secret.arm == offered[0] else -sign,
-        LEVEL: sign,
-        MASS: 1.0,
-        OUTCOME: sign,
-        COUNT: 1.0,
-        RANKED: sign,
-    }
-    value = values[int(question.kind)]
-    if question.feature is None:
-        return mine, value
-    low, high = box[question.feature]
-    side = int(secret.point[question.feature] >= low + (high - low) / 2)
-    if cells.law.halves:
-        return 2 * mine + side, value
-    return mine, value if side else -value
-
-
-def kinds_of(release: sv.Release, *, logged: bool) -> list[Kind]:
-    settings = release.experiment.settings
-    assert isinstance(settings, sv.Whisper)
-    if logged:
-        return [Kind.OUTCOME, Kind.COUNT]
-    return (
-        [Kind.RANKED, Kind.MASS] if settings.public_arms else [Kind.CONTRAST, Kind.LEVEL, Kind.MASS]
-    )
-
-
-def grown_releases() -> list[sv.Release]:
-    """Releases of learners that real devices have reported to."""
-    rng = random.Random(0)
-    found = []
-    for epsilon, public_arms in ((1.0, False), (8.0, False), (8.0, True)):
-        learner = sv.Learner(
-            experiment(
-                epsilon=epsilon,
-                method=sv.Whisper(public_arms=public_arms),
-                release_every=25,
-                horizon=600,
-                auxiliary=AUXILIARY,
-            )
-        )
-        for count in range(600):
-            device = sv.Device(learner.release(), public_arms=True)
-            context = {"age": rng.uniform(18, 90), "bmi": rng.uniform(15, 45)}
-            arm = device.choose(context)
-            likes = {"control": context["age"] < 50, "coach": context["bmi"] > 30}
-            learner.receive(device.report(reward=0.9 if likes.get(arm, False) else 0.1))
-            if count % 150 == 149:
-                found.append(learner.release())
-    return found
-
-
-@lru_cache
-def releases() -> list[sv.Release]:
-    return [
-        *grown_releases(),
-        *(four_bins(epsilon=epsilon) for epsilon in (0.5, 2.0, 8.0)),
-        *(four_bins(epsilon=epsilon, public_arms=True) for epsilon in (0.5, 8.0)),
-        four_bins(epsilon=8.0, guarantee="certified"),
-    ]
-
-
-@pytest.mark.parametrize("logged", [False, True])
-@pytest.mark.parametrize("number", range(18))
-def test_answers_are_those_of_the_table(number: int, logged: bool) -> None:
-    release = releases()[number]
-    for population in range(3):
-        cells = sheet(release, population=population, by_arm=logged)
-        if cells is None:
-            continue
-        features = [0, 1] if cells.law.halves else [None, 0, 1]
-        for kind, feature in itertools.product(kinds_of(release, logged=logged), features):
-            question = Question(kind, feature)
-            for secret, outcome in everybody(release, logged=logged):
-                found = answer(release, cells, question, secret=secret, outcome=outcome)
-                assert found == by_the_table(release, cells, question, secret, outcome)
-                cell, value = found
-                assert -1 <= value <= 1
-                assert cell is None or 0 <= cell < cells.law.mechanism.cells
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
-def test_whoever_has_no_cell_is_elsewhere_or_nowhere(epsilon: float) -> None:
-    release = four_bins(epsilon=epsilon)
-    for by_arm, whole_cells in ((False, 3), (True, 2 + 3 + 2)):
-        cells = sheet(release, population=0, by_arm=by_arm)
-        assert cells is not None
-        people = [Secret((0.9, 0.1), "10", 1, logged=by_arm)]  # a settled bin
-        if by_arm:
-            people += [
-                Secret((0.1, 0.1), "00", 1, logged=True),  # a dropped arm
-                Secret((0.9, 0.9), "11", 2, logged=True),
-                Secret((0.9, 0.1), "10", 0, logged=True),
-            ]
-        last = (2 * whole_cells if cells.law.halves else whole_cells) if epsilon > 1 else None
-        kind, feature = (Kind.OUTCOME if by_arm else Kind.CONTRAST), 0
-        for secret, outcome in itertools.product(people, (0.0, 0.3, 1.0)):
-            question = Question(kind, feature)
-            assert answer(release, cells, question, secret=secret, outcome=outcome) == (last, 0.0)
-        expected = whole_cells if epsilon < 1 else last if last is None else last + 1
-        assert cells.law.mechanism.cells == expected
-        assert cells.law.halves == (epsilon == 8.0)
-    waits = Secret((0.1, 0.9), "01", 0, logged=True)  # an arm that waits is live
-    assert cells is not None
-    assert answer(release, cells, Question(Kind.COUNT, 0), secret=waits, outcome=0.0) != (last, 0.0)
-
-
-# --- the means of the answers ---------------------------------------------------------------------
+from support.examples import CONTEXT
 
 
 def people_with_weights() -> list[tuple[tuple[float, ...], Fraction]]:
@@ -404,9 +116,6 @@ def expected_means(
                 elif side:  # once for the whole bin
                     expected[place] += mean  # type: ignore[assignment]
     return {cell: Fraction(mean) for cell, mean in expected.items() if mean}
-
-
-# --- whole reports --------------------------------------------------------------------------------
 
 
 def many_bins(count: int, *, epsilon: float) -> sv.Release:

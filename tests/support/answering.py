@@ -1,0 +1,50 @@
+"""Releases and people for tests of what a device answers."""
+
+from typing import Any
+
+import sottovoce as sv
+from sottovoce.shared.partition import Partition
+from sottovoce.shared.release import BinPolicy
+from support.examples import experiment
+
+CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED = range(6)
+AUXILIARY = [
+    sv.Population("clinic-b", 8.0, 100, (0.2, 0.3, 0.5)),
+    sv.Population("clinic-c", 0.5, 100),
+]
+
+
+def whispering(*, epsilon: float = 1.0, **settings: Any) -> sv.Experiment:
+    method = sv.Whisper(**settings)
+    return experiment(epsilon=epsilon, method=method, auxiliary=AUXILIARY, name="walking")
+
+
+def uniform(path: str, *arms: int, waiting: tuple[int, ...] = ()) -> BinPolicy:
+    return BinPolicy(path, arms, (1 / len(arms),) * len(arms), waiting)
+
+
+def four_bins(*, epsilon: float = 1.0, **settings: Any) -> sv.Release:
+    """Two bins for the young, contested; one for the old and light, settled; one for the rest."""
+    public = settings.get("public_arms", False)
+    bins = (
+        uniform("00", 0, 2) if public else uniform("00", 0, 2, waiting=()),
+        uniform("01", 0, 1, 2) if public else uniform("01", 1, 2, waiting=(0,)),
+        uniform("10", 1),
+        uniform("11", 0, 1),
+    )
+    cuts = {"": 0, "0": 1, "1": 1}
+    return sv.Release(whispering(epsilon=epsilon, **settings), 7, Partition(2, cuts), bins)
+
+
+def settled_release(**settings: Any) -> sv.Release:
+    return sv.Release(whispering(**settings), 3, Partition(2, {}), (uniform("", 1),))
+
+
+class Purse:
+    """A ledger that only counts."""
+
+    def __init__(self) -> None:
+        self.spent: list[tuple[float, str, str, int]] = []
+
+    def spend(self, epsilon: float, *, experiment: str, name: str, release: int) -> None:
+        self.spent.append((epsilon, experiment, name, release))

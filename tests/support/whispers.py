@@ -1,0 +1,149 @@
+"""People who whisper to a learner, drawn from a seed."""
+
+import random
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import pytest
+
+import sottovoce as sv
+from sottovoce.device import ask
+from sottovoce.device.subset import whisper
+from sottovoce.estimate.whisper.board import Board
+from sottovoce.estimate.whisper.book import WhisperBook
+from sottovoce.shared.questions import Kind, Question, sheet
+from support.examples import experiment
+
+CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED = range(6)
+DIMENSION = 2
+
+
+def number(kind: int, feature: int | None = None) -> int:
+    """The place of a question in the list: 1 + d for each kind."""
+    return kind * (1 + DIMENSION) + (0 if feature is None else 1 + feature)
+
+
+class Seeded:
+    """Randomness of a device that can be replayed."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+
+    def chance(self, numerator: int, denominator: int) -> bool:
+        return self._rng.randrange(denominator) < numerator
+
+    def below(self, limit: int) -> int:
+        return self._rng.randrange(limit)
+
+    def bits(self, count: int) -> int:
+        return self._rng.getrandbits(count)
+
+
+def truth(point: tuple[float, ...], arm: int) -> float:
+    """Mean rewards: which arm is best depends on the first feature, and a little on the second."""
+    x, y = point
+    return (0.2 + 0.6 * x, 0.8 - 0.6 * x, 0.45 + 0.1 * y)[arm]
+
+
+def person(
+    rng: random.Random,
+    release: sv.Release,
+    *,
+    population: int = 0,
+    logged: bool = False,
+    question: int | None = None,
+    means: Callable[[tuple[float, ...], int], float] = truth,
+) -> sv.Report:
+    """The report of someone at random, on some question that is open to them."""
+    settings = release.experiment.settings
+    assert isinstance(settings, sv.Whisper)
+    public = settings.public_arms
+    point = (rng.random(), rng.random())
+    path = release.partition.find(point)
+    policy = release.policies[path]
+    ranking = tuple(rng.sample(range(3), 3)) if public and not logged else ()
+    if logged:
+        arm = rng.randrange(3)
+    else:
+        arm = min(policy.arms, key=ranking.index) if public else rng.choice(policy.arms)
+    outcome = float(rng.random() < means(point, arm))
+    cells = sheet(release, population=population, by_arm=logged)
+    if question is None:
+        kinds = (
+            [OUTCOME, COUNT] if logged else [RANKED, MASS] if public else [CONTRAST, LEVEL, MASS]
+        )
+        kind = rng.choices(kinds, [8, *[1] * (len(kinds) - 1)])[0]
+        must_halve = cells is not None and cells.law.halves
+        feature = rng.randrange(2) if must_halve or rng.random() < 0.5 else None
+        question = number(kind, feature)
+    payload = b""
+    if cells is not None:
+        asked = Question(Kind(question // 3), question % 3 - 1 if question % 3 else None)
+        secret = ask.Secret(point, path, arm, logged=logged, ranking=ranking)
+        cell, value = ask.answer(release, cells, asked, secret=secret, outcome=outcome)
+        payload = whisper(cells.law.mechanism, cell=cell, value=value, draws=Seeded(rng))
+    return sv.Report(
+        release.experiment.fingerprint,
+        release.version,
+        population,
+        rng.randbytes(16),
+        payload,
+        question,
+        ranking if question // 3 == RANKED else (),
+    )
+
+
+def whispering(**settings: Any) -> sv.Experiment:
+    method = {
+        key: settings.pop(key) for key in ("guarantee", "delta", "public_arms") & settings.keys()
+    }
+    auxiliary = [
+        sv.Population("clinic-b", 6.0, 100, (0.2, 0.3, 0.5)),
+        sv.Population("clinic-c", 1.0, 100),
+    ]
+    defaults = {"epsilon": 8.0, "release_every": 20, "horizon": 4000, "auxiliary": auxiliary}
+    return experiment(**{**defaults, **settings, "method": sv.Whisper(**method)})
+
+
+def send(
+    learner: sv.Learner, rng: random.Random, count: int, *, target_only: bool = False
+) -> list[sv.Release]:
+    """Let people of all populations report, served ones and logged ones; return all releases."""
+    releases = [learner.release()]
+    for _ in range(count):
+        population = 0 if target_only else rng.choice([0, 0, 0, 1, 2])
+        logged = population > 0 and rng.random() < 0.5
+        learner.receive(person(rng, learner.release(), population=population, logged=logged))
+        if learner.release().version != releases[-1].version:
+            releases.append(learner.release())
+    return releases
+
+
+@lru_cache
+def grown_once(reports: int, *settings: tuple[str, Any]) -> str:
+    learner = sv.Learner(whispering(**dict(settings)))
+    send(learner, random.Random(1), reports, target_only="guarantee" in dict(settings))
+    return learner.to_json()
+
+
+def grown(*, reports: int = 1507, **settings: Any) -> sv.Learner:
+    """A learner that has dropped arms and cut bins, and is in the middle of a batch."""
+    return sv.Learner.from_json(grown_once(reports, *settings.items()))
+
+
+def board_of(learner: sv.Learner) -> Board:
+    assert isinstance(learner._book, WhisperBook)
+    return learner._book.board
+
+
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"epsilon": 1.0},
+    {"epsilon": 2.0, "guarantee": "certified"},
+    {"public_arms": True},
+    {"public_arms": True, "epsilon": 2.0},
+]
+each_setting = pytest.mark.parametrize(
+    "settings", SETTINGS, ids=lambda each: " ".join(map(str, each.values())) or "default"
+)

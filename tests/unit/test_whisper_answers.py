@@ -1,0 +1,258 @@
+"""Answers to estimates: against least squares written out from the table of questions."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sottovoce.estimate.whisper import answers
+from sottovoce.estimate.whisper.board import Board, begin
+from sottovoce.estimate.whisper.constants import Constants, constants
+from sottovoce.shared.subset import SignedSubset, signed_subset
+from support.boards import (
+    CONTRAST,
+    COUNT,
+    LEVEL,
+    MASS,
+    OUTCOME,
+    RANKED,
+    SEEDS,
+    Estimate,
+    Floats,
+    estimated,
+    experiment,
+)
+
+
+@dataclass
+class Observations:
+    """Answers about one bin, each as: its place, what its mean is made of, mean, variance.
+
+    The average value/β of the answers to one question has, by the table in shared/questions.py,
+    mean p·(weights · g) or p·π_k·(weights · g), or is about people alone.
+    """
+
+    people: list[tuple[int, int, int | None, float, float]] = field(default_factory=list)
+    rewards: list[tuple[int, int, int | None, Floats, float, float]] = field(default_factory=list)
+
+
+def random_answers(
+    rng: np.random.Generator, board: Board, known: Constants, *, questions: int
+) -> Observations:
+    """Fold random answers into a bin, and write down what was folded."""
+    arms, groups = known.arms, board.mass.shape[1]
+    seen = Observations()
+    for _ in range(questions):
+        m, kind = int(rng.integers(groups)), int(rng.integers(6))
+        place = int(rng.integers(1 + known.dimension))
+        first, second = map(int, rng.choice(arms, 2, replace=False))
+        mechanism = signed_subset(float(rng.choice([0.5, 2.0, 8.0])), int(rng.integers(1, 9)))
+        halves = bool(rng.random() < 0.4) and place > 0
+        reports = float(rng.integers(1, 20_000))
+        share = board.mass[0, m]
+        if kind in (OUTCOME, COUNT):
+            share *= known.behaviour[m, first] if known.known[m] else 1 / arms
+        variance = variance_of(mechanism, share, halves=halves)
+        whole, difference = (
+            reports * mechanism.signal * rng.normal(scale, (variance / reports) ** 0.5)
+            for scale in (share * (1 if kind in (MASS, COUNT) else rng.normal(0, 0.3)), 0.0)
+        )
+        answers.fold(
+            board,
+            known,
+            0,
+            m,
+            kind,
+            place,
+            first,
+            second,
+            reports,
+            whole,
+            difference,
+            mechanism.signal,
+            mechanism.noise,
+            mechanism.inside,
+            halves,
+        )
+        weights = np.zeros(arms)
+        if kind in (CONTRAST, LEVEL):  # f_a - f_b, and f_a + f_b - 1
+            weights[first], weights[second] = 1, -1 if kind == CONTRAST else 1
+        elif kind in (OUTCOME, RANKED):  # 2f - 1
+            weights[first] = 2
+        # Where halves are cells, an answer about a feature tells of the whole bin, too.
+        parts = [(place, difference if place else whole)]
+        if halves:
+            parts.append((0, whole))
+        for at, total in parts:
+            answer = total / mechanism.signal / reports
+            by_arm = first if kind in (OUTCOME, COUNT) else None
+            if kind in (MASS, COUNT):
+                seen.people.append((m, at, by_arm, answer, variance / reports))
+            else:
+                seen.rewards.append((m, at, by_arm, weights, answer, variance / reports))
+    return seen
+
+
+def variance_of(mechanism: SignedSubset, share: float, *, halves: bool) -> float:
+    """E[(value/β)²] of a random person: in the bin with chance ``share``, else outside of it.
+
+    Where halves are cells it is that of their sum: each of those outside has two cells.
+    """
+    cells_outside = 2 if halves else 1
+    outside, inside = mechanism.noise, mechanism.inside
+    if halves:  # in one half, and so not in the other
+        return share * (inside + outside) + (1 - share) * cells_outside * outside
+    return share * inside + (1 - share) * outside
+
+
+def regression(rows: list[tuple[Floats, float, float]], prior: Floats, at: Floats) -> Any:
+    """Bayesian linear regression by least squares: the posterior's mean and covariance.
+
+    prior, at: the precision and the mean before anything is seen.
+    rows: what an answer's mean is, as weights; the answer; its variance.
+    """
+    root = np.linalg.cholesky(prior).T
+    design = np.vstack([root, *(weights / variance**0.5 for weights, _, variance in rows)])
+    right = np.concatenate([root @ at, [answer / variance**0.5 for _, answer, variance in rows]])
+    mean, *_ = np.linalg.lstsq(design, right, rcond=None)
+    return mean, np.linalg.inv(design.T @ design)
+
+
+def one(rows: list[tuple[float, float, float]], *, spread: float, around: float) -> float:
+    """The posterior mean of one number."""
+    listed = [(np.array([weight]), answer, variance) for weight, answer, variance in rows]
+    mean, _ = regression(listed, np.array([[spread**-2]]), np.array([around]))
+    return float(mean[0])
+
+
+def directly(
+    seen: Observations, known: Constants, *, mass: Floats, prior: Floats, at: Floats
+) -> Estimate:
+    """All of ``answers.estimate`` again, from the table of questions and the text of the docs."""
+    arms, d, groups = known.arms, known.dimension, len(mass)
+    share, upper, rows = np.empty(groups), np.empty((groups, d)), np.empty((groups, arms))
+    for m in range(groups):
+        about = [each for each in seen.people if each[0] == m]
+        whole = [each for each in about if each[1] == 0]
+        masses = [(1.0, answer, v) for _, _, arm, answer, v in whole if arm is None]
+        if known.known[m]:
+            masses += [
+                (known.behaviour[m, arm], answer, v)
+                for _, _, arm, answer, v in whole
+                if arm is not None
+            ]
+        p = one(masses, spread=0.3 * mass[m], around=mass[m])
+        share[m] = np.clip(p, mass[m] / 4, min(4 * mass[m], 1))
+        for k in range(arms):
+            if known.known[m]:
+                rows[m, k] = share[m] * known.behaviour[m, k]
+            else:
+                counts = [(1.0, answer, v) for _, _, arm, answer, v in whole if arm == k]
+                expected = share[m] / arms
+                rows[m, k] = np.clip(
+                    one(counts, spread=expected, around=expected), 0, min(4 * share[m], 1)
+                )
+        for j in range(d):  # upper minus lower half is 2p·(r - 1/2)
+            halves = [
+                (2 * (share[m] if arm is None else rows[m, arm]), answer, v)
+                for _, at_place, arm, answer, v in about
+                if at_place == 1 + j
+            ]
+            upper[m, j] = np.clip(0.5 + one(halves, spread=0.2, around=0.0), 0, 1)
+
+    def scaled(m: int, arm: int | None) -> float:
+        return float(share[m] if arm is None else rows[m, arm])
+
+    mean, covariance = regression(
+        [
+            (scaled(m, arm) * weights, answer, v)
+            for m, place, arm, weights, answer, v in seen.rewards
+            if place == 0
+        ],
+        prior[0],
+        at[0],
+    )
+    slopes = []
+    for j in range(d):
+        # The mean of an answer is p·((2r - 1)·g + 4r(1 - r)·slope), with g as it is estimated.
+        answers = []
+        for m, place, arm, weights, answer, v in seen.rewards:
+            if place == 1 + j:
+                r, p = upper[m, j], scaled(m, arm)
+                left = answer - p * (2 * r - 1) * (weights @ mean)
+                answers.append((p * 4 * r * (1 - r) * weights, left, v))
+        slopes.append(regression(answers, prior[1 + j], at[1 + j]))
+    return Estimate(
+        mean,
+        covariance,
+        np.array([slope for slope, _ in slopes]),
+        np.array([each for _, each in slopes]),
+        share,
+        upper,
+    )
+
+
+@pytest.mark.parametrize("questions", [0, 1, 5, 60, 400])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_estimates_are_those_of_a_bayesian_linear_regression(seed: int, questions: int) -> None:
+    rng = np.random.default_rng([seed, questions])
+    arms, d = int(rng.integers(2, 5)), int(rng.integers(1, 4))
+    behaviours = tuple(
+        tuple(rng.dirichlet(np.ones(arms)).tolist()) if rng.random() < 0.5 else None
+        for _ in range(rng.integers(0, 3))
+    )
+    known = constants(experiment(arms=arms, d=d, behaviours=behaviours))
+    board = begin(known)
+    board.mass[0] = rng.uniform(0.02, 1, board.mass.shape[1])
+    prior, at = np.empty((1 + d, arms, arms)), rng.normal(0, 0.2, (1 + d, arms))
+    for place in range(1 + d):
+        root = rng.normal(0, 5, (arms, arms))
+        prior[place] = root @ root.T + np.eye(arms)
+        board.prior_info[0, place] = prior[place]
+        board.prior_lean[0, place] = prior[place] @ at[place]
+    seen = random_answers(rng, board, known, questions=questions)
+    expected = directly(seen, known, mass=board.mass[0], prior=prior, at=at)
+    found = estimated(board, known)
+    for name, value in vars(expected).items():
+        assert getattr(found, name) == pytest.approx(value, rel=1e-6, abs=1e-9), name
+
+
+def test_before_the_first_report_means_have_a_spread_of_a_quarter_and_slopes_of_a_fifth() -> None:
+    known = constants(experiment(arms=3, d=2))
+    found = estimated(begin(known), known)
+    assert found.mean.tolist() == [0.0] * 3
+    assert found.slope.tolist() == [[0.0] * 3] * 2
+    assert found.covariance == pytest.approx(np.eye(3) / 16)
+    assert found.slope_covariance == pytest.approx(np.broadcast_to(np.eye(3) / 25, (2, 3, 3)))
+    assert found.share.tolist() == [1.0]
+    assert found.upper.tolist() == [[0.5, 0.5]]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_shares_of_people_stay_within_bounds_whatever_comes(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    known = constants(experiment(arms=3, d=2, behaviours=(None, (0.5, 0.5, 0.0))))
+    board = begin(known)
+    board.mass[0] = rng.uniform(1e-6, 1, 3)
+    for array in (board.mass_info, board.count_info):
+        array[0] = rng.exponential(1e6, array[0].shape)
+    for array in (board.mass_lean, board.count_lean):
+        array[0] = rng.normal(0, 1e7, array[0].shape)
+    share, upper, rows = np.empty(3), np.empty((3, 2)), np.empty((3, 3))
+    answers.shares(board, known, 0, share, upper, rows)
+    expected = board.mass[0]
+    assert (share >= expected / 4).all()
+    assert (share <= np.minimum(4 * expected, 1)).all()
+    assert (upper >= 0).all()
+    assert (upper <= 1).all()
+    assert (rows >= 0).all()
+    assert (rows <= np.minimum(4 * share[:, None], 1)).all()
+
+
+@pytest.mark.parametrize(
+    ("arms", "logged", "expected"), [(2, False, 0.25), (2, True, 0.125), (4, True, 0.03125)]
+)
+def test_a_noisier_report_is_worth_less(arms: int, logged: bool, expected: float) -> None:
+    known = constants(experiment(arms=arms))
+    assert answers.worth(known, 2.0, 8.0, logged) == pytest.approx(expected)

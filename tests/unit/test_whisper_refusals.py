@@ -1,0 +1,432 @@
+"""What a learner with whisper refuses: reports, settings and releases."""
+
+import itertools
+import json
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sottovoce as sv
+from sottovoce.shared import wire
+from sottovoce.shared.partition import Partition
+from sottovoce.shared.questions import sheet
+from sottovoce.shared.release import BinPolicy
+from sottovoce.shared.subset import pack
+from support.examples import experiment
+from support.examples import grown as ldpmab_grown
+from support.whispers import (
+    CONTRAST,
+    COUNT,
+    LEVEL,
+    MASS,
+    OUTCOME,
+    RANKED,
+    board_of,
+    each_setting,
+    grown,
+    number,
+    person,
+    send,
+    whispering,
+)
+
+
+def refused(learner: sv.Learner, report: sv.Report, reason: str, message: str) -> None:
+    before = learner.to_json()
+    with pytest.raises(sv.ReportRejected, match=message) as caught:
+        learner.receive(report)
+    assert caught.value.reason is sv.Rejection[reason]
+    assert learner.to_json() == before
+
+
+def good_report(learner: sv.Learner, *, logged: bool = False) -> sv.Report:
+    return person(random.Random(0), learner.release(), logged=logged)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason", "message"),
+    [
+        ({"experiment": "f" * 16}, "UNKNOWN_EXPERIMENT", "a report's experiment must be"),
+        ({"release": 0}, "UNKNOWN_RELEASE", "a report's release must lie between 1 and"),
+        ({"release": 10**6}, "UNKNOWN_RELEASE", "got 1000000"),
+        ({"population": 3}, "UNKNOWN_POPULATION", "a report's population must be below 3; got 3"),
+        ({"population": -1}, "UNKNOWN_POPULATION", "got -1"),
+        ({"payload": (0.5,) * 6}, "MALFORMED", "must be a packed set, for its method is whisper"),
+        ({"payload": ()}, "MALFORMED", "must be a packed set, for its method is whisper"),
+        ({"payload": b""}, "WRONG_LENGTH", r"a packed set must take \d+ bytes; got 0"),
+        ({"payload": bytes(50)}, "WRONG_LENGTH", r"a packed set must take \d+ bytes; got 50"),
+        ({"question": 18}, "UNKNOWN_QUESTION", "a report's question must be in the list; got 18"),
+        ({"question": -1}, "UNKNOWN_QUESTION", "a report's question must be in the list; got -1"),
+        ({"question": 65535}, "UNKNOWN_QUESTION", "be in the list; got 65535"),
+        (
+            {"question": 15},
+            "UNKNOWN_QUESTION",
+            "be one of its experiment's, whose arms are private",
+        ),
+        (
+            {"question": 17},
+            "UNKNOWN_QUESTION",
+            "be one of its experiment's, whose arms are private",
+        ),
+        ({"question": 0}, "UNKNOWN_QUESTION", "be about a feature, as all are in this release"),
+        ({"question": 6}, "UNKNOWN_QUESTION", "be about a feature, as all are in this release"),
+        ({"ranking": (0, 1, 2)}, "MALFORMED", "ranking must be left out for this question"),
+        ({"ranking": (0,)}, "MALFORMED", "ranking must be left out for this question"),
+    ],
+)
+def test_a_bad_report_is_refused_with_its_reason_and_changes_nothing(
+    change: dict[str, Any], reason: str, message: str
+) -> None:
+    learner = grown()
+    good = good_report(learner)
+    refused(learner, replace(good, **change), reason, message)
+    before = learner.to_json()
+    learner.receive(good)
+    assert learner.to_json() != before
+
+
+def test_what_is_no_report_is_refused() -> None:
+    learner = grown(reports=50)
+    report: Any = wire.report_to_bytes(good_report(learner))
+    refused(learner, report, "MALFORMED", "must be a Report; got a bytes")
+
+
+@pytest.mark.parametrize("question", [number(OUTCOME), number(COUNT)])
+def test_rows_of_a_log_are_about_a_feature_too_where_halves_are_cells(question: int) -> None:
+    learner = grown()
+    report = replace(good_report(learner, logged=True), question=question)
+    refused(learner, report, "UNKNOWN_QUESTION", "be about a feature")
+
+
+@pytest.mark.parametrize(
+    ("ranking", "message"),
+    [
+        ((), "rank every arm once"),
+        ((0, 1), "rank every arm once"),
+        ((0, 1, 1), "rank every arm once"),
+        ((0, 1, 2, 2), "rank every arm once"),
+        ((1, 2, 3), "rank every arm once"),
+        ((-1, 0, 1), "rank every arm once"),
+    ],
+)
+def test_a_ranking_has_every_arm_once(ranking: tuple[int, ...], message: str) -> None:
+    learner = grown(public_arms=True)
+    good = person(random.Random(0), learner.release(), question=number(RANKED, 1))
+    refused(learner, replace(good, ranking=ranking), "MALFORMED", message)
+    learner.receive(good)
+    mass = person(random.Random(0), learner.release(), question=number(MASS, 0))
+    refused(learner, replace(mass, ranking=(0, 1, 2)), "MALFORMED", "be left out")
+    learner.receive(mass)
+
+
+@pytest.mark.parametrize("kind", [CONTRAST, LEVEL])
+def test_where_arms_are_public_nobody_compares_two(kind: int) -> None:
+    learner = grown(public_arms=True)
+    report = replace(good_report(learner), question=number(kind, 0), ranking=())
+    refused(learner, report, "UNKNOWN_QUESTION", "whose arms are public")
+
+
+def symbols(cells: int, *numbers: int) -> int:
+    """The symbols 2·cell + (1 if plus) in base 2N, the first one lowest."""
+    return sum(each * (2 * cells) ** place for place, each in enumerate(numbers))
+
+
+def uniform(path: str, *arms: int, waiting: tuple[int, ...] = ()) -> BinPolicy:
+    return BinPolicy(path, arms, (1 / len(arms),) * len(arms), waiting)
+
+
+def eight_bins(epsilon: float, *, release_every: int = 10**6) -> sv.Learner:
+    """A learner with eight contested bins: a state made by hand, by cutting the root."""
+    learner = sv.Learner(whispering(epsilon=epsilon, release_every=release_every))
+    table = json.loads(learner.to_json())
+    board = table["board"]
+    nodes = 15
+    for name, rows in board.items():
+        if name not in ("totals", "experience", "events", "contested"):
+            board[name] = [rows[0]] * nodes
+    nodes_of = ["".join(sides) for n in range(4) for sides in itertools.product("01", repeat=n)]
+    board["child"] = [2 * node + 1 if node < 7 else node for node in range(nodes)]
+    board["depth"] = [len(path) for path in nodes_of]
+    lengths = [0.5 ** len(path) for path in nodes_of]
+    lows = [int(path or "0", 2) * length for path, length in zip(nodes_of, lengths, strict=True)]
+    board["edges"] = [
+        [[low, low + length], [0.0, 1.0]] for low, length in zip(lows, lengths, strict=True)
+    ]
+    board["mass"] = [[length] * 3 for length in lengths]
+    board["contested"] = list(range(7, nodes))
+    board["totals"][:2] = [nodes, 8]
+    paths, cuts = nodes_of[7:], dict.fromkeys(nodes_of[:7], 0)
+    bins = [uniform(path, 0, 1, waiting=(2,)) for path in paths]
+    table["release"] = sv.Release(learner.experiment, 1, Partition(2, cuts), tuple(bins)).to_table()
+    table["layouts"] = [[path, 1, [0, 1], [2]] for path in paths]
+    return sv.Learner.from_json(json.dumps(table))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "numbers"),
+    [
+        # ε = 2: 3 of 9 cells, as symbols in base 18
+        (2.0, symbols(9, 4, 4, 6)),  # a cell twice
+        (2.0, symbols(9, 4, 5, 6)),  # a cell twice with both signs
+        (2.0, symbols(9, 6, 4, 8)),  # not increasing
+        (2.0, symbols(9, 0, 2)),  # too few cells: the third is cell 0 again
+        (2.0, symbols(9, 0, 2, 4, 1)),  # a stray symbol
+        # ε = 8: 1 of 17 cells, one symbol below 34
+        (8.0, 34),
+        (8.0, 255),
+    ],
+)
+def test_what_is_no_set_of_cells_is_refused(epsilon: float, numbers: int) -> None:
+    learner = eight_bins(epsilon)
+    good = person(random.Random(0), learner.release(), question=number(CONTRAST, 0))
+    assert isinstance(good.payload, bytes)
+    payload = numbers.to_bytes(len(good.payload), "little")
+    refused(learner, replace(good, payload=payload), "MALFORMED", "each once and with a sign")
+    learner.receive(good)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("plus", [0, 1])
+def test_a_half_that_is_a_cell_tells_of_its_bin_and_of_the_difference(side: int, plus: int) -> None:
+    # ε = 8: 17 cells, one of them in the set; bin 3 has the cells 6 (lower half) and 7.
+    learner = eight_bins(8.0, release_every=1)
+    report = replace(
+        person(random.Random(0), learner.release(), question=number(MASS, 1)),
+        payload=bytes([2 * (6 + side) + plus]),
+    )
+    learner.receive(report)
+    board = board_of(learner)
+    whole, difference = board.mass_lean[7:15, 0, 0], board.mass_lean[7:15, 0, 2]
+    sign = 1 if plus else -1
+    assert np.sign(whole).tolist() == [0, 0, 0, sign, 0, 0, 0, 0]
+    assert difference.tolist() == (whole if side else -whole).tolist()
+    assert not board.mass_lean[:, 0, 1].any()
+    # Nothing was said of the other bins, and that is worth as much.
+    info = board.mass_info[7:15, 0]
+    assert (info[:, [0, 2]] == info[0, 0]).all()
+    assert info[0, 0] > 0
+    assert not info[:, 1].any()
+    assert not board.info.any()
+
+
+def test_stray_bits_are_refused() -> None:
+    # ε = 1, logged: every one of 8 × 3 cells, a bit each; served: 8 bits; one bin: 1 bit of 8.
+    learner = sv.Learner(whispering(epsilon=1.0))
+    good = good_report(learner)
+    for bits in (2, 3, 128):
+        refused(learner, replace(good, payload=bytes([bits])), "MALFORMED", "hold 1 of 1 cells")
+    for bits in (0, 1):
+        learner.receive(replace(good, payload=bytes([bits])))
+
+
+def test_a_report_of_the_other_method_is_refused() -> None:
+    mine, theirs = grown(), ldpmab_grown()
+    report = good_report(mine)
+    numbers = tuple(0.0 for _ in range(2 * len(theirs.release().cells)))
+    fingerprint = theirs.experiment.fingerprint
+    refused(mine, replace(report, payload=numbers), "MALFORMED", "must be a packed set")
+    swapped = sv.Report(fingerprint, 1, 0, bytes(16), b"\0\1\2")
+    before = theirs.to_json()
+    for payload in (b"", b"\0\1\2", bytes(8 * len(numbers)), bytes(len(numbers))):
+        with pytest.raises(sv.ReportRejected) as caught:
+            theirs.receive(replace(swapped, payload=payload))
+        assert caught.value.reason in (sv.Rejection.MALFORMED, sv.Rejection.WRONG_LENGTH)
+    good = replace(swapped, payload=numbers, release=theirs.release().version)
+    for change in ({"question": 3}, {"ranking": (0, 1, 2)}):
+        with pytest.raises(sv.ReportRejected) as caught:
+            theirs.receive(replace(good, **change))
+        assert caught.value.reason is sv.Rejection.MALFORMED
+    assert theirs.to_json() == before
+    theirs.receive(good)
+
+
+def settled() -> sv.Learner:
+    """A learner that has nothing left to ask."""
+    learner, rng = (
+        sv.Learner(whispering(horizon=300, epsilon=8.0, release_every=10)),
+        random.Random(0),
+    )
+    release = learner.release()
+    cells = sheet(release, population=0, by_arm=False)
+    for _ in range(4000):
+        release = learner.release()
+        cells = sheet(release, population=0, by_arm=False)
+        if cells is None:
+            return learner
+        # Everybody says that the first arm is better, wherever they are.
+        mechanism, place = cells.law.mechanism, rng.randrange(len(release.contested))
+        values = [0] * mechanism.cells
+        chosen = [place] if mechanism.size == 1 else range(mechanism.size)
+        for cell in chosen:
+            values[2 * cell + rng.randrange(2) if cells.law.halves else cell] = 1
+        question = number(CONTRAST, rng.randrange(2) if cells.law.halves else None)
+        report = sv.Report(
+            learner.experiment.fingerprint,
+            release.version,
+            0,
+            bytes(16),
+            pack(mechanism, values),
+            question,
+        )
+        learner.receive(report)
+    raise AssertionError("nothing was settled")
+
+
+def test_where_everything_is_settled_reports_are_empty() -> None:
+    learner = settled()
+    status = learner.status()
+    assert (status.contested_cells, status.settled_bins) == (0, status.bins)
+    assert learner.estimates() == []
+    empty = good_report(learner)
+    assert empty.payload == b""
+    refused(
+        learner, replace(empty, payload=b"\1"), "WRONG_LENGTH", "empty where everything is settled"
+    )
+    for _ in range(25):
+        learner.receive(empty)
+    learner.receive(replace(empty, question=number(COUNT)))
+    # A late one, from when there was something to tell, is taken and dropped.
+    learner.receive(person(random.Random(1), sv.Learner(learner.experiment).release()))
+    assert learner.status().late_reports == 1
+    assert learner.status().dropped_cells == 1
+    assert learner.release().version == status.release
+    assert sv.Learner.from_json(learner.to_json()).to_json() == learner.to_json()
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        (-0.1, 0.6, 0.5),
+        (0.5, 0.4, 0.2),
+        (0.5, 0.5, 1e-6),
+        (float("nan"), 0.5, 0.5),
+        (float("inf"), 0.5, 0.5),
+        ("0.5", 0.25, 0.25),
+        (True, 0, 0),
+        (None, 0.5, 0.5),
+        (),
+        "abc",
+        0.5,
+        {0: 1.0},
+    ],
+)
+def test_behaviour_that_cannot_be_is_refused(behaviour: Any) -> None:
+    with pytest.raises(
+        sv.ExperimentError, match="behaviour of population 'b' must be numbers >= 0 that add up"
+    ):
+        sv.Population("b", 1.0, 10, behaviour)
+
+
+@pytest.mark.parametrize("behaviour", [(1.0,), (0.5, 0.5), (0.25,) * 4])
+def test_behaviour_has_a_chance_for_each_arm(behaviour: tuple[float, ...]) -> None:
+    with pytest.raises(sv.ExperimentError, match="must have one chance for each of 3 arms"):
+        whispering(auxiliary=[sv.Population("b", 1.0, 10, behaviour)])
+
+
+def test_behaviour_that_can_be_is_kept() -> None:
+    for behaviour in ([0, 0, 1], (0.1, 0.2, 0.7), [1 / 3] * 3):
+        kept = whispering(auxiliary=[sv.Population("b", 1.0, 10, behaviour)])
+        assert sv.Experiment.from_table(json.loads(json.dumps(kept.to_table()))) == kept
+        assert kept.auxiliary[0].behaviour == tuple(behaviour)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"guarantee": "certain"}, "the guarantee of whisper must be 'regret' or 'certified'"),
+        ({"guarantee": None}, "the guarantee of whisper must be"),
+        ({"delta": 0}, r"delta of whisper must lie in \(0, 1\); got 0"),
+        ({"delta": 1}, r"delta of whisper must lie in \(0, 1\); got 1"),
+        ({"delta": -0.1}, "delta of whisper must lie in"),
+        ({"delta": float("nan")}, "delta of whisper must lie in"),
+        ({"delta": "0.1"}, "delta of whisper must lie in"),
+        ({"delta": True}, "delta of whisper must lie in"),
+        ({"public_arms": 1}, "public_arms of whisper must be true or false; got 1"),
+        ({"public_arms": "no"}, "public_arms of whisper must be true or false"),
+        ({"public_arms": None}, "public_arms of whisper must be true or false"),
+        (
+            {"public_arms": True, "guarantee": "certified"},
+            "must have private arms for its certified guarantee",
+        ),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(sv.ExperimentError, match=message):
+        sv.Whisper(**settings)
+    with pytest.raises(sv.ExperimentError, match=message):
+        experiment(method={"name": "whisper", **settings})
+
+
+def test_settings_of_the_other_method_are_refused() -> None:
+    for method in ({"name": "whisper", "c": 1.0}, {"name": "ldpmab", "delta": 0.1}):
+        with pytest.raises(sv.ExperimentError, match="have only the keys"):
+            experiment(method=method)
+
+
+def wired(bins: list[dict[str, Any]], *, public: bool = False) -> sv.Release:
+    """A release of one cut as it comes over the wire."""
+    table = sv.Learner(whispering(public_arms=public)).release().to_table()
+    table |= {"cuts": {"": 0}, "sottovoce": 1, "kind": "release"}
+    table["bins"] = [{"bin": str(side), **entry} for side, entry in enumerate(bins)]
+    return wire.release_from_json(json.dumps(table))
+
+
+GOOD = {"arms": [1], "propensities": [1.0]}
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"arms": [0, 1], "propensities": [0.0, 1.0]},
+        {"arms": [0, 1], "propensities": [-0.5, 1.5]},
+        {"arms": [0, 1], "propensities": [0.25, 0.75]},
+        {"arms": [0, 1], "propensities": [0.5, 0.5 + 1e-10]},
+        {"arms": [0, 1], "propensities": [0.5]},
+        {"arms": [0, 1], "propensities": ["0.5", "0.5"]},
+        {"arms": [0, 1, 2], "propensities": [1 / 3] * 3},
+        {"arms": [1, 0], "propensities": [0.5, 0.5]},
+        {"arms": [0, 1], "propensities": [0.5, 0.5], "waiting": [1]},
+        {"arms": [0, 1], "propensities": [0.5, 0.5], "waiting": [2, 2]},
+        {"arms": [0, 1], "propensities": [0.5, 0.5], "waiting": [3]},
+        {"arms": [0, 1], "propensities": [0.5, 0.5], "waiting": [-1]},
+        {"arms": [0, 1], "propensities": [0.5, 0.5], "waiting": None},
+        {"arms": [0, 1], "propensities": [0.5, 0.5], "waiting": "2"},
+        {"arms": [1], "propensities": [1.0], "waiting": [2]},
+        {"arms": [1], "propensities": [0.5]},
+        {"arms": [], "propensities": []},
+        {"arms": [], "propensities": [], "waiting": [0, 1]},
+        {"arms": [0, 0], "propensities": [0.5, 0.5]},
+        {"arms": [0, True], "propensities": [0.5, 0.5]},
+    ],
+)
+def test_a_release_that_no_learner_makes_is_refused(entry: dict[str, Any]) -> None:
+    wired([GOOD, {"arms": [0, 2], "propensities": [0.5, 0.5], "waiting": [1]}])
+    with pytest.raises(sv.WireError) as caught:
+        wired([GOOD, entry])
+    assert caught.value.reason is sv.Rejection.MALFORMED
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"arms": [0, 1], "propensities": [0.5, 0.5], "waiting": [2]},
+        {"arms": [0, 1, 2], "propensities": [0.5, 0.25, 0.25]},
+        {"arms": [0, 1, 2], "propensities": [0.0, 0.5, 0.5]},
+    ],
+)
+def test_public_arms_are_all_on_offer_with_equal_chances(entry: dict[str, Any]) -> None:
+    wired([GOOD, {"arms": [0, 1, 2], "propensities": [1 / 3] * 3}], public=True)
+    with pytest.raises(
+        sv.WireError, match=r"offer all live arms, with equal chances|be one for each"
+    ):
+        wired([GOOD, entry], public=True)
+
+
+@each_setting
+def test_every_release_of_a_learner_survives_the_wire(settings: dict[str, Any]) -> None:
+    learner = sv.Learner(whispering(**settings))
+    for release in send(learner, random.Random(0), 600, target_only="guarantee" in settings):
+        assert wire.release_from_bytes(wire.release_to_bytes(release)) == release
