@@ -10,8 +10,6 @@ import pytest
 import sottovoce as sv
 from sottovoce.device import ask
 from sottovoce.device.subset import whisper
-from sottovoce.estimate.whisper.board import Board
-from sottovoce.estimate.whisper.book import WhisperBook
 from sottovoce.shared.questions import Kind, Question, sheet
 from support.examples import experiment
 
@@ -130,11 +128,6 @@ def grown_once(reports: int, *settings: tuple[str, Any]) -> str:
 def grown(*, reports: int = 1507, **settings: Any) -> sv.Learner:
     """A learner that has dropped arms and cut bins, and is in the middle of a batch."""
     return sv.Learner.from_json(grown_once(reports, *settings.items()))
-
-
-def board_of(learner: sv.Learner) -> Board:
-    assert isinstance(learner._book, WhisperBook)
-    return learner._book.board
 
 
 SETTINGS: list[dict[str, Any]] = [

@@ -15,11 +15,11 @@ from sottovoce.estimate.whisper.board import Board
 from sottovoce.shared.questions import sheet
 from sottovoce.shared.subset import unpack
 from support.examples import grown as ldpmab_grown
+from support.insides import board_of
 from support.whispers import (
     CONTRAST,
     LEVEL,
     MASS,
-    board_of,
     each_setting,
     grown,
     number,

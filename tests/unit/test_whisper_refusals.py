@@ -17,6 +17,7 @@ from sottovoce.shared.release import BinPolicy
 from sottovoce.shared.subset import pack
 from support.examples import experiment
 from support.examples import grown as ldpmab_grown
+from support.insides import board_of
 from support.whispers import (
     CONTRAST,
     COUNT,
@@ -24,7 +25,6 @@ from support.whispers import (
     MASS,
     OUTCOME,
     RANKED,
-    board_of,
     each_setting,
     grown,
     number,
