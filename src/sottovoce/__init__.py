@@ -14,12 +14,17 @@ from sottovoce.shared.errors import (
     DeviceError,
     ExperimentError,
     LedgerError,
+    OutboxError,
     Refused,
     Rejection,
     ReportRejected,
     RewardError,
+    RowsError,
+    SignatureError,
     SottovoceError,
     StateError,
+    StoreError,
+    TransportError,
     WireError,
 )
 from sottovoce.shared.experiment import Experiment, Population
@@ -29,13 +34,17 @@ from sottovoce.shared.report import Report
 from sottovoce.shared.schema import Categorical, Numeric, Ordinal
 
 if TYPE_CHECKING:
+    from sottovoce.device.async_client import AsyncClient
+    from sottovoce.device.client import Client
     from sottovoce.device.device import Device
     from sottovoce.device.ledger import Ledger
     from sottovoce.estimate.learner import Learner
 
 __all__ = [
+    "AsyncClient",
     "BudgetSpent",
     "Categorical",
+    "Client",
     "ContextError",
     "Device",
     "DeviceError",
@@ -47,6 +56,7 @@ __all__ = [
     "LedgerError",
     "Numeric",
     "Ordinal",
+    "OutboxError",
     "Population",
     "Refused",
     "Rejection",
@@ -54,14 +64,20 @@ __all__ = [
     "Report",
     "ReportRejected",
     "RewardError",
+    "RowsError",
+    "SignatureError",
     "SottovoceError",
     "StateError",
+    "StoreError",
+    "TransportError",
     "Whisper",
     "WireError",
     "wire",
 ]
 
 _SIDES = {
+    "AsyncClient": "sottovoce.device.async_client",
+    "Client": "sottovoce.device.client",
     "Device": "sottovoce.device.device",
     "Ledger": "sottovoce.device.ledger",
     "Learner": "sottovoce.estimate.learner",

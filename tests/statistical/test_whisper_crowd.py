@@ -27,7 +27,7 @@ from sottovoce.estimate.whisper import answers, rules
 from sottovoce.estimate.whisper.board import Board, begin, paths, roomy
 from sottovoce.estimate.whisper.book import WhisperBook
 from sottovoce.estimate.whisper.constants import Constants, constants
-from sottovoce.estimate.whisper.layouts import Layouts
+from sottovoce.estimate.whisper.layouts import WhisperLayouts
 from sottovoce.estimate.whisper.policy import partition_of, policies_of
 from sottovoce.lab.crowd.whisper import draws, tables
 from sottovoce.lab.crowd.whisper import people as kernel
@@ -316,7 +316,7 @@ def book_on(experiment: sv.Experiment, board: Board) -> WhisperBook:
     version = int(board.totals[rules.RELEASE])
     bins = policies_of(board, constants(experiment))
     release = sv.Release(experiment, version, partition_of(board), bins)
-    layouts = Layouts(experiment)
+    layouts = WhisperLayouts(experiment)
     layouts.record(release)
     return WhisperBook(release, board, layouts, {})
 

@@ -63,7 +63,7 @@ def test_every_python_example_runs_as_printed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     examples = re.findall(r"```python\n(.*?)```", document.read_text(), flags=re.DOTALL)
-    names: dict[str, object] = {}
+    names: dict[str, object] = {"__name__": "__main__"}  # as a script
     for example in examples:
         exec(compile(example, document.name, "exec"), names)  # noqa: S102
     if document.name == "README.md":

@@ -92,6 +92,9 @@ def test_the_state_to_be_damaged_is_sound() -> None:
         ("layouts", [["", 3, [0, 1], [2]], ["", 2, [], []]], "its layouts are not in order"),
         ("layouts", [["", 1, [0, 1]]], "must be complete and consistent"),
         ("layouts", "x", "must be complete and consistent"),
+        ("served", -1, "its counts of people who were served do not fit"),
+        ("served", 10**6, "its counts of people who were served do not fit"),
+        ("served", "many", "must be complete and consistent"),
         ("tallies", None, "must be complete and consistent"),
         ("tallies", [[1, 0, 0]], "must be complete and consistent"),
         ("tallies", [[1, 0, 99, [[1]], [[1]], [[1]]]], "a report's question must be in the list"),
@@ -112,7 +115,9 @@ def test_a_state_of_another_version_or_inconsistent_is_refused(
         sv.Learner.from_json(json.dumps(table))
 
 
-@pytest.mark.parametrize("key", ["release", "layouts", "reports", "board", "tallies", "history"])
+@pytest.mark.parametrize(
+    "key", ["release", "layouts", "reports", "board", "served", "tallies", "history"]
+)
 def test_a_state_with_a_part_missing_is_refused(key: str) -> None:
     table = json.loads(SAVED)
     del table[key]

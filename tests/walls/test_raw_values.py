@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.server.ingest import Ingest
 from sottovoce.shared import wire
 from support.examples import experiment
 
@@ -44,7 +43,6 @@ def people(
     """Three hundred people with the same raw values, through device, wire, server and learner."""
     caplog.set_level(logging.DEBUG)
     learner = sv.Learner(experiment(release_every=10, horizon=300, method=request.param))
-    ingest = Ingest(learner)
     reports = []
     for _ in range(300):
         device = sv.Device(learner.release(), ledger=sv.Ledger(tmp_path / "ledger", budget=1000))
@@ -52,13 +50,12 @@ def people(
         assert clean(repr(device) + str(vars(device)["_release"]))
         report = device.report(reward=REWARD)
         assert vars(device)["_pending"] is None
-        assert ingest.take(wire.report_to_bytes(report)) is None
+        assert learner.receive_many([wire.report_to_bytes(report)]) == [None]
         reports.append(report)
-    ingest.take(f"age={AGE} reward={REWARD} Lindqvist".encode())
+    refused = learner.receive_many([f"age={AGE} reward={REWARD} Lindqvist".encode()])
+    assert refused == [sv.Rejection.MALFORMED]
     assert clean(learner.to_json())
     assert clean(wire.release_to_json(learner.release()))
-    assert clean(repr(ingest.rejected))
-    assert "refused a report: malformed" in caplog.text
     assert clean(caplog.text)
     with closing(sqlite3.connect(tmp_path / "ledger")) as database:
         assert clean("\n".join(database.iterdump()))  # as text: SQLite keeps numbers in binary

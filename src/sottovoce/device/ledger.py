@@ -199,7 +199,8 @@ def _database(path: Path, *, create: bool = False) -> Iterator[sqlite3.Connectio
         address = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
         connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=10)
         try:
-            connection.execute("PRAGMA synchronous = FULL")
+            # Beyond FULL: after a loss of power, what was spent must not be unspent.
+            connection.execute("PRAGMA synchronous = EXTRA")
             yield connection
         finally:
             connection.close()

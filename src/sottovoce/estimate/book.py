@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from sottovoce.estimate.gate import Gate, Pile
 from sottovoce.estimate.history import Certificate, Event
 from sottovoce.shared.release import Release
-from sottovoce.shared.report import Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,12 @@ class Book(Protocol):
     def release(self) -> Release:
         """The current release."""
 
-    def check(self, report: Report) -> None:
-        """Raise ReportRejected if the payload does not fit its release; change nothing."""
+    @property
+    def gate(self) -> Gate:
+        """What lets reports in; it knows the current release and all before."""
 
-    def absorb(self, report: Report) -> int:
-        """Add a checked report to the sums; return how many of its cells no longer stand."""
+    def absorb(self, pile: Pile) -> int:
+        """Add reports to the sums; return how many of their cells no longer stand."""
 
     def step(self) -> list[Event]:
         """Drop arms and cut bins; publish the next release if anything changed."""

@@ -1,11 +1,13 @@
 """The learner: reports in, next release out. Deterministic given the reports."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sottovoce.estimate.book import Book, CellEstimate
+from sottovoce.estimate.gate import AT_ONCE, Pile
 from sottovoce.estimate.history import Certificate, Dated
 from sottovoce.estimate.progress import Progress, open_book, progress_from_json, progress_to_json
-from sottovoce.shared.errors import Rejection, ReportRejected, must
+from sottovoce.shared.errors import Rejection
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
@@ -48,15 +50,23 @@ class Learner:
 
     def receive(self, report: Report) -> None:
         """Count one report, or raise ReportRejected and change nothing."""
-        self._check(report)
-        progress = self._progress
-        progress.late_reports += report.release != self.release().version
-        progress.dropped_cells += self._book.absorb(report)
-        progress.reports[report.population] += 1
-        total = sum(progress.reports)
-        if total % self.experiment.release_every == 0:
-            events = self._book.step()
-            progress.history += [Dated(total, event) for event in events]
+        self._count([self._book.gate.read(report)])
+
+    def receive_many(self, reports: Sequence[bytes]) -> list[Rejection | None]:
+        """Count compact reports in order; return why each was refused, or None.
+
+        The same as ``receive`` one by one, and bit for bit, but many times as fast.
+        """
+        verdicts: list[Rejection | None] = []
+        every = self.experiment.release_every
+        while len(verdicts) < len(reports):
+            # Never more than to the next step: what comes after it meets another release.
+            until_step = every - sum(self._progress.reports) % every
+            end = len(verdicts) + min(until_step, AT_ONCE)
+            piece, piles = self._book.gate.read_many(reports[len(verdicts) : end])
+            self._count(piles)
+            verdicts += piece
+        return verdicts
 
     def status(self) -> Status:
         """Return how far the learner has come."""
@@ -98,27 +108,15 @@ class Learner:
         learner._progress = progress
         return learner
 
-    def _check(self, report: Report) -> None:
-        if not isinstance(report, Report):
-            came = f"a {type(report).__name__}: decode it with sottovoce.wire"
-            raise ReportRejected(
-                Rejection.MALFORMED, must("what a learner gets", "be a Report", came)
-            )
-        fingerprint, version = self.experiment.fingerprint, self.release().version
-        if report.experiment != fingerprint:
-            raise ReportRejected(
-                Rejection.UNKNOWN_EXPERIMENT,
-                must("a report's experiment", f"be {fingerprint}", report.experiment),
-            )
-        if not 1 <= report.release <= version:
-            raise ReportRejected(
-                Rejection.UNKNOWN_RELEASE,
-                must("a report's release", f"lie between 1 and {version}", report.release),
-            )
-        populations = self.experiment.populations
-        if not 0 <= report.population < len(populations):
-            raise ReportRejected(
-                Rejection.UNKNOWN_POPULATION,
-                must("a report's population", f"be below {len(populations)}", report.population),
-            )
-        self._book.check(report)
+    def _count(self, piles: Sequence[Pile]) -> None:
+        """Add reports to the sums, and look at them when it is time."""
+        progress = self._progress
+        for pile in piles:
+            if pile.report.release != self.release().version:
+                progress.late_reports += pile.count
+            progress.dropped_cells += self._book.absorb(pile)
+            progress.reports[pile.report.population] += pile.count
+        total = sum(progress.reports)
+        if piles and total % self.experiment.release_every == 0:
+            events = self._book.step()
+            progress.history += [Dated(total, event) for event in events]

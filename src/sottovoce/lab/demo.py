@@ -1,5 +1,6 @@
-"""The demo: a few thousand simulated people through real devices and a real learner."""
+"""The demo: a server on SQLite, and simulated people who come to it over real HTTP."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,10 +8,12 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from sottovoce.estimate.learner import Learner, Status
-from sottovoce.lab.environments import Slope, regret_at_random
-from sottovoce.lab.people import meet
+from sottovoce.lab.environments import Floats, Slope, regret_at_random
+from sottovoce.lab.local_server import LocalServer, running
 from sottovoce.lab.pictures import draw_learning
+from sottovoce.lab.visitors import Visit, visit
+from sottovoce.server.replay import replay
+from sottovoce.shared import wire
 from sottovoce.shared.errors import ExperimentError
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.schema import Numeric
@@ -18,54 +21,125 @@ from sottovoce.shared.schema import Numeric
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the demo measured."""
+    """What the demo measured.
 
-    status: Status
-    reward_lost: float
-    lost_at_random: float
-    lost_in_last_tenth: float
+    reward: what those who came can expect on average, by the arms they got; beside it what arms at
+        random bring, and the best arm for everyone.
+    epsilon: the most that anybody spent.
+    agrees: whether the releases, worked out again from the log, are those that were published.
+    """
+
+    users: int
+    stored: int
+    release: int
+    bins: int
+    settled_bins: int
+    reward: float
+    reward_in_last_tenth: float
+    reward_at_random: float
+    reward_of_the_best: float
     epsilon: float
+    agrees: bool
     picture: Path
 
 
-def run(*, people: int, epsilon: float, seed: int, out: Path) -> Summary:
-    """Play the demo with a progress bar, and leave a picture in ``out``."""
+def run(
+    *,
+    users: int,
+    epsilon: float,
+    seed: int,
+    port: int,
+    out: Path,
+    forever: bool,
+    tell: Callable[[str], object],
+) -> Summary:
+    """Play the demo with a progress bar, and leave a picture in ``out``.
+
+    forever: when all users have come, others do, until the program is interrupted.
+    tell: called with the address of the status page, as soon as there is one.
+    """
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ExperimentError(f"{out} must be a folder that can be written; {error}") from error
-    environment = Slope()
     experiment = Experiment(
         name="demo",
         arms=["reminder", "coach"],
         context=[Numeric("age", 18, 90), Numeric("hours of sleep", 4, 10)],
         epsilon=epsilon,
-        horizon=people,
+        horizon=users,
         release_every=50,
         seed=seed,
     )
-    learner = Learner(experiment)
+    environment = Slope()
     rng = np.random.default_rng(seed)
+    with running([experiment], port=port) as server:
+        tell(f"{server.url}/experiments/{experiment.fingerprint}")
+        visits = [_watched(server, experiment, environment, users, rng)]
+        try:
+            while forever:
+                visits.append(_watched(server, experiment, environment, users, rng))
+        except KeyboardInterrupt:
+            pass
+        server.wait_until_learned(experiment)
+        return _summary(server, experiment, environment, visits, picture=out / "demo.png")
+
+
+def _watched(
+    server: LocalServer,
+    experiment: Experiment,
+    environment: Slope,
+    users: int,
+    rng: np.random.Generator,
+) -> Visit:
+    """Let people come, with a progress bar."""
     columns = (TextColumn("people"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("people", total=people)
-        regret = meet(
-            environment, learner, people=people, rng=rng, each=lambda: progress.advance(task)
+        task = progress.add_task("people", total=users)
+        return visit(
+            server.url,
+            experiment,
+            environment,
+            key=server.key,
+            people=users,
+            rng=rng,
+            each=lambda: progress.advance(task),
         )
+
+
+def _summary(
+    server: LocalServer,
+    experiment: Experiment,
+    environment: Slope,
+    visits: list[Visit],
+    *,
+    picture: Path,
+) -> Summary:
+    regret: Floats = np.concatenate([each.regret for each in visits])
+    replayed = replay(server.store, experiment.fingerprint)
+    published = server.store.releases(experiment.fingerprint)[-1]
+    release = wire.release_from_json(published.text)
     lost_at_random = regret_at_random(environment)
-    picture = out / "demo.png"
     draw_learning(
-        learner.release(),
+        release,
         regret=regret,
         random_regret=lost_at_random,
         boundary=environment.boundary,
         path=picture,
     )
+    contexts = environment.contexts(np.random.default_rng(0), 200_000)
+    best = float(environment.means(contexts).max(axis=1).mean())
     return Summary(
-        status=learner.status(),
-        reward_lost=float(regret.mean()),
-        lost_at_random=lost_at_random,
-        lost_in_last_tenth=float(regret[-max(1, people // 10) :].mean()),
-        epsilon=epsilon,
+        users=len(regret),
+        stored=replayed.reports,
+        release=release.version,
+        bins=len(release.bins),
+        settled_bins=sum(policy.settled for policy in release.bins),
+        reward=best - float(regret.mean()),
+        reward_in_last_tenth=best - float(regret[-max(1, len(regret) // 10) :].mean()),
+        reward_at_random=best - lost_at_random,
+        reward_of_the_best=best,
+        epsilon=max(cost for each in visits for cost in each.spent),
+        agrees=replayed.agrees,
         picture=picture,
     )

@@ -33,14 +33,14 @@ def meet(
     regret = np.empty(people)
     for person in range(people):
         device = Device(learner.release(), public_arms=True)  # simulated people have no secrets
-        arm = experiment.arms.index(device.choose(_features(experiment, contexts[person])))
+        arm = experiment.arms.index(device.choose(features_of(experiment, contexts[person])))
         learner.receive(device.report(reward=float(outcomes[person, arm])))
         regret[person] = means[person].max() - means[person, arm]
         each()
     return regret
 
 
-def _features(experiment: Experiment, context: Floats) -> dict[str, float]:
+def features_of(experiment: Experiment, context: Floats) -> dict[str, float]:
     """Turn a point of [0, 1]^d back into raw features of a schema of numbers."""
     return {
         feature.name: raw(feature, position)

@@ -1,31 +1,148 @@
-"""Bytes from the network → the learner, with every refusal counted by its reason."""
+"""The way in: reports from the network → the log, many in one commit.
 
-import logging
-from collections import Counter
+A report is acknowledged only when it is durably stored, and a sync of the disk is slow. So reports
+that come while one commit is under way wait, and go into the next one together: the more come, the
+less each costs. Whatever is waited for, single or batch, goes the same way.
+"""
 
-from sottovoce.estimate.learner import Learner
-from sottovoce.shared import wire
-from sottovoce.shared.errors import Refused, Rejection
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from time import monotonic, perf_counter
 
-logger = logging.getLogger(__name__)
+from sottovoce.server import metrics
+from sottovoce.server.catalogue import Catalogue
+from sottovoce.server.store.store import Store
+from sottovoce.shared.errors import Rejection
+from sottovoce.shared.wire import experiment_of, nonce_of
+
+# Reports that go into one commit, roughly: the last delivery may bring it above.
+MOST_TOGETHER = 10_000
+# Seconds between two looks for new releases that reports can cause.
+LOOK_AGAIN = 0.05
+
+_NEWER = (Rejection.UNKNOWN_EXPERIMENT, Rejection.UNKNOWN_RELEASE)
+
+
+@dataclass(slots=True)
+class Receipt:
+    """What became of the reports of one delivery.
+
+    refused: the place in the delivery, and why.
+    """
+
+    stored: int = 0
+    repeated: int = 0
+    refused: list[tuple[int, Rejection]] = field(default_factory=list)
+
+
+class TooMany(Exception):
+    """More reports wait than the database can take soon."""
 
 
 class Ingest:
-    """The way in. A refused report changes nothing but a counter."""
+    """Takes deliveries, and hands out receipts once they are stored."""
 
-    def __init__(self, learner: Learner) -> None:
-        self.learner = learner
-        self.accepted = 0
-        self.rejected: Counter[Rejection] = Counter()
+    def __init__(self, store: Store, catalogue: Catalogue, *, most_waiting: int) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._most_waiting = most_waiting
+        self._waiting: list[tuple[Sequence[bytes], asyncio.Future[Receipt]]] = []
+        self._bytes = 0
+        self._bell = asyncio.Event()
+        # One thread: it alone writes to the log and uses the catalogue.
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="ingest")
+        self._looked = -LOOK_AGAIN
 
-    def take(self, data: bytes) -> Rejection | None:
-        """Count one report in the compact format; return why it was refused, or None."""
-        try:
-            self.learner.receive(wire.report_from_bytes(data))
-        except Refused as refused:
-            self.rejected[refused.reason] += 1
-            # The reason only: a message that does not parse may hold anything.
-            logger.warning("refused a report: %s", refused.reason.value)
-            return refused.reason
-        self.accepted += 1
-        return None
+    async def put(self, reports: Sequence[bytes]) -> Receipt:
+        """Return when all of them are stored or refused; raise StoreError or TooMany otherwise."""
+        size = sum(map(len, reports))
+        if self._waiting and self._bytes + size > self._most_waiting:
+            raise TooMany
+        waits: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+        self._waiting.append((reports, waits))
+        self._bytes += size
+        self._bell.set()
+        return await waits
+
+    async def run(self) -> None:
+        """Commit what waits, again and again, until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._bell.wait()
+            deliveries = self._take()
+            try:
+                receipts = await loop.run_in_executor(
+                    self._writer, self._commit, [reports for reports, _ in deliveries]
+                )
+            except Exception as error:  # whatever it was, nobody may wait for ever
+                for _, waits in deliveries:
+                    if not waits.done():
+                        waits.set_exception(error)
+                continue
+            for (_, waits), receipt in zip(deliveries, receipts, strict=True):
+                if not waits.done():  # it is when the client has gone
+                    waits.set_result(receipt)
+
+    async def refresh(self) -> None:
+        """Look for new experiments and releases, in the thread that writes."""
+        await asyncio.get_running_loop().run_in_executor(self._writer, self._catalogue.refresh)
+
+    def close(self) -> None:
+        """End the thread, when nothing comes any more."""
+        self._writer.shutdown()
+
+    def _take(self) -> list[tuple[Sequence[bytes], asyncio.Future[Receipt]]]:
+        taken, together = 0, 0
+        while taken < len(self._waiting) and together < MOST_TOGETHER:
+            together += len(self._waiting[taken][0])
+            taken += 1
+        deliveries, self._waiting = self._waiting[:taken], self._waiting[taken:]
+        self._bytes -= sum(len(report) for reports, _ in deliveries for report in reports)
+        if not self._waiting:
+            self._bell.clear()
+        return deliveries
+
+    def _commit(self, deliveries: Sequence[Sequence[bytes]]) -> list[Receipt]:
+        """Check and store; what was refused is in no log, database or message."""
+        begun = perf_counter()
+        receipts = [Receipt() for _ in deliveries]
+        places: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for d, delivery in enumerate(deliveries):
+            for place, report in enumerate(delivery):
+                places[experiment_of(report)].append((d, place))
+        for fingerprint, at in places.items():
+            reports = [deliveries[d][place] for d, place in at]
+            verdicts = self._check(fingerprint, reports)
+            good = [
+                (nonce_of(each), each) for each, no in zip(reports, verdicts, strict=True) if not no
+            ]
+            new = iter(self._store.append(fingerprint, good) if good else ())
+            for (d, place), verdict in zip(at, verdicts, strict=True):
+                if verdict is not None:
+                    receipts[d].refused.append((place, verdict))
+                elif next(new):
+                    receipts[d].stored += 1
+                else:
+                    receipts[d].repeated += 1
+        _count(receipts, seconds=perf_counter() - begun)
+        return receipts
+
+    def _check(self, fingerprint: str, reports: Sequence[bytes]) -> list[Rejection | None]:
+        verdicts = self._catalogue.check(fingerprint, reports)
+        if monotonic() - self._looked < LOOK_AGAIN or not any(each in _NEWER for each in verdicts):
+            return verdicts
+        self._looked = monotonic()
+        self._catalogue.refresh()
+        return self._catalogue.check(fingerprint, reports)
+
+
+def _count(receipts: Sequence[Receipt], *, seconds: float) -> None:
+    metrics.STORED.inc(sum(receipt.stored for receipt in receipts))
+    metrics.REPEATED.inc(sum(receipt.repeated for receipt in receipts))
+    refused = Counter(reason for receipt in receipts for _, reason in receipt.refused)
+    for reason, count in refused.items():
+        metrics.REFUSED.labels(reason.value).inc(count)
+    metrics.COMMIT_SECONDS.observe(seconds)

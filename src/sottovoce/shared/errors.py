@@ -7,6 +7,13 @@ SottovoceError
 ├── DeviceError         the device was used out of order
 ├── LedgerError         the privacy ledger cannot be trusted, so nothing is spent
 │   └── BudgetSpent     the lifetime budget would be exceeded
+├── OutboxError         reports that wait to be sent cannot be kept or read
+├── TransportError      no answer came from the server, or one that no server would give
+├── SignatureError      a release that nobody trusted has signed
+├── RowsError           a custodian's file that cannot be used
+├── StoreError          the server's database cannot be used just now
+│   ├── StoreDamaged    what the database holds does not follow from its log
+│   └── StoreFull       the database has no room left, and nothing was stored
 ├── Refused             a message that was not taken, with its ``Rejection``
 │   ├── ReportRejected  a report that cannot be counted
 │   └── WireError       bytes or JSON that are not a message of this package
@@ -47,6 +54,34 @@ class LedgerError(SottovoceError):
 
 class BudgetSpent(LedgerError):
     """The lifetime budget would be exceeded."""
+
+
+class OutboxError(SottovoceError):
+    """Reports that wait to be sent cannot be kept or read."""
+
+
+class TransportError(SottovoceError):
+    """No answer came from the server, or one that no server would give."""
+
+
+class SignatureError(SottovoceError):
+    """A release that nobody trusted has signed."""
+
+
+class RowsError(SottovoceError):
+    """A custodian's file that cannot be used."""
+
+
+class StoreError(SottovoceError):
+    """The server's database cannot be used just now."""
+
+
+class StoreDamaged(StoreError):
+    """What the database holds does not follow from its log."""
+
+
+class StoreFull(StoreError):
+    """The database has no room left, and nothing was stored."""
 
 
 class StateError(SottovoceError):

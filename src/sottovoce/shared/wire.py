@@ -8,6 +8,7 @@ Bytes, little-endian:
              | nonce 16 bytes | question u16 | arms u8 | arms bytes: the ranking
              | the packed set, to the end                                       (a report, whisper)
     release  "sv" | wire version u8 | 2 u8 | length u32 | zlib of the release's JSON
+    batch    "sv" | wire version u8 | 4 u8 | count u32 | count lengths u32 | the reports
 
 JSON carries the same under ``{"sottovoce": wire version, "kind": "report" or "release", …}``.
 Nothing that was decoded is trusted beyond its form: whether a report fits its release is for the
@@ -19,6 +20,8 @@ import math
 import re
 import struct
 import zlib
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 from sottovoce.shared.errors import Rejection, WireError, kind_of, must
@@ -32,10 +35,14 @@ _HEAD = struct.Struct("<2sBB")
 _REPORT = struct.Struct("<8sIH16s")
 _QUESTION = struct.Struct("<HB")
 _LENGTH = struct.Struct("<I")
+_NONCE_ENDS = _HEAD.size + _REPORT.size
+_NONCE_BEGINS = _NONCE_ENDS - 16
+_RANKING_BEGINS = _NONCE_ENDS + _QUESTION.size
 _MAGIC = b"sv"
 _NUMBERS_KIND = 1
 _RELEASE_KIND = 2
 _SET_KIND = 3
+_BATCH_KIND = 4
 # A release of a million bins unpacks to less; a hostile one stops here.
 _LARGEST_RELEASE = 256 * 1024 * 1024
 
@@ -82,6 +89,33 @@ def report_from_bytes(data: bytes) -> Report:
     return Report(experiment.hex(), release, population, nonce, payload)
 
 
+def header_of_set(data: bytes) -> bytes | None:
+    """Return all of a compact report but its nonce and its packed set; None of other messages.
+
+    Reports of one length and with one header differ in nothing else: what is so of the form of one
+    is so of all.
+    """
+    if len(data) < _RANKING_BEGINS or data[_HEAD.size - 1] != _SET_KIND:
+        return None
+    ranking_ends = _RANKING_BEGINS + data[_RANKING_BEGINS - 1]
+    return data[:_NONCE_BEGINS] + data[_NONCE_ENDS:ranking_ends]
+
+
+def experiment_of(data: bytes) -> str:
+    """Return the experiment that a compact report names; of other bytes, anything."""
+    return data[4:12].hex()
+
+
+def nonce_of(data: bytes) -> bytes:
+    """Return the nonce of a compact report."""
+    return data[18:34]
+
+
+def with_nonce(data: bytes, nonce: bytes) -> bytes:
+    """Return a compact report with another nonce."""
+    return data[:18] + nonce + data[34:]
+
+
 def report_to_json(report: Report) -> str:
     """Write a report for people and for other languages; a packed set is hexadecimal."""
     table: dict[str, Any] = {
@@ -102,16 +136,16 @@ def report_to_json(report: Report) -> str:
 
 def report_from_json(text: str | bytes) -> Report:
     """Read a report from JSON."""
-    table = _table(text, kind="report")
+    table = table_from_json(text, kind="report")
     known = {"sottovoce", "kind", "experiment", "release", "population", "nonce"}
     whispered = "set" in table
     known |= {"set", "question", "ranking"} if whispered else {"payload"}
-    payload = _hexadecimal(table, "set") if whispered else _numbers(table, "payload")
+    payload = hexadecimal(table, "set") if whispered else _numbers(table, "payload")
     report = Report(
-        _hexadecimal(table, "experiment", length=8).hex(),
+        hexadecimal(table, "experiment", length=8).hex(),
         _count(table, "release", most=2**32 - 1),
         _count(table, "population", most=2**16 - 1),
-        _hexadecimal(table, "nonce", length=16),
+        hexadecimal(table, "nonce", length=16),
         payload,
         _count(table, "question", most=2**16 - 1) if whispered else 0,
         _ranking(table) if whispered else (),
@@ -124,6 +158,29 @@ def report_from_json(text: str | bytes) -> Report:
     return report
 
 
+def batch_to_bytes(reports: Sequence[bytes]) -> bytes:
+    """Write several reports, each in its compact form, as one message."""
+    count = len(reports)
+    lengths = struct.pack(f"<{count}I", *map(len, reports))
+    head = _HEAD.pack(_MAGIC, WIRE_VERSION, _BATCH_KIND) + _LENGTH.pack(count)
+    return b"".join((head, lengths, *reports))
+
+
+def batch_from_bytes(data: bytes) -> list[bytes]:
+    """Take a batch apart; each report in it is still to be read."""
+    _, body = _body(data, kinds=(_BATCH_KIND,))
+    if len(body) < _LENGTH.size:
+        raise WireError(Rejection.TRUNCATED, "a batch must have its count; got less")
+    (count,) = _LENGTH.unpack_from(body)
+    start = _LENGTH.size * (1 + count)
+    if len(body) < start:
+        what = "the lengths in a batch"
+        raise WireError(Rejection.TRUNCATED, must(what, f"take {start} bytes", len(body)))
+    ends = list(accumulate(struct.unpack_from(f"<{count}I", body, _LENGTH.size), initial=start))
+    _check_length("a batch", expected=ends[-1], came=len(body))
+    return [body[begin:end] for begin, end in pairwise(ends)]
+
+
 def release_to_json(release: Release) -> str:
     """Write a release; the text is canonical, so that it can be signed and cached."""
     table = {"sottovoce": WIRE_VERSION, "kind": "release", **release.to_table()}
@@ -133,7 +190,7 @@ def release_to_json(release: Release) -> str:
 def release_from_json(text: str | bytes) -> Release:
     """Read a release from JSON."""
     try:
-        return Release.from_table(_table(text, kind="release"))
+        return Release.from_table(table_from_json(text, kind="release"))
     except RecursionError:
         raise WireError(Rejection.MALFORMED, "a release must not be nested so deeply") from None
 
@@ -178,7 +235,8 @@ def _body(data: bytes, *, kinds: tuple[int, ...]) -> tuple[int, bytes]:
     return came, data[_HEAD.size :]
 
 
-def _table(text: str | bytes, *, kind: str) -> dict[str, Any]:
+def table_from_json(text: str | bytes, *, kind: str) -> dict[str, Any]:
+    """Read a JSON object that says its wire version and its kind."""
     try:
         table = json.loads(text)
     except (ValueError, RecursionError):
@@ -220,13 +278,16 @@ def _check_finite(numbers: tuple[float, ...]) -> None:
             raise WireError(Rejection.NOT_FINITE, must(what, "be finite", number))
 
 
-def _hexadecimal(table: dict[str, Any], key: str, *, length: int | None = None) -> bytes:
+def hexadecimal(
+    table: dict[str, Any], key: str, *, length: int | None = None, of: str = "a report"
+) -> bytes:
+    """Read the bytes that stand under a key as hexadecimal digits."""
     value = table.get(key)
     digits = f"[0-9a-f]{{{2 * length}}}" if length else "(?:[0-9a-f]{2})*"
     if isinstance(value, str) and re.fullmatch(digits, value):
         return bytes.fromhex(value)
     rule = f"be {2 * length} hexadecimal digits" if length else "be hexadecimal digits, in pairs"
-    raise WireError(Rejection.MALFORMED, must(f"a report's {key}", rule, kind_of(value)))
+    raise WireError(Rejection.MALFORMED, must(f"{of}'s {key}", rule, kind_of(value)))
 
 
 def _ranking(table: dict[str, Any]) -> tuple[int, ...]:

@@ -1,47 +1,35 @@
 """``ldpmab`` as the learner uses it: the state of ``method``, and the cells of past releases."""
 
-import math
-from bisect import bisect_right
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.estimate.book import CellEstimate
+from sottovoce.estimate.gate import Gate, Pile
 from sottovoce.estimate.history import Certificate, Event
 from sottovoce.estimate.ldpmab import method
 from sottovoce.estimate.ldpmab.constants import constants
-from sottovoce.shared.errors import Rejection, ReportRejected, must
+from sottovoce.estimate.ldpmab.layouts import LdpmabLayouts
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.laplace import largest_plausible
-from sottovoce.shared.release import Cell, Release
-from sottovoce.shared.report import Report
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The contested cells of all releases from ``since`` until the next layout."""
-
-    since: int
-    cells: tuple[Cell, ...]
+from sottovoce.shared.release import Release
 
 
 class LdpmabBook:
     """Implements ``Book``.
 
     reported: which populations reported since the last step.
-    layouts: the cells of every release so far, oldest first.
     """
 
     def __init__(
         self,
         release: Release,
         state: method.State,
-        layouts: tuple[Layout, ...],
+        layouts: LdpmabLayouts,
         reported: list[bool],
     ) -> None:
         self.release = release
+        self.gate = Gate(release.experiment, layouts, newest=release.version)
         self.state = state
         self._constants = constants(release.experiment)
         self._layouts = layouts
@@ -53,43 +41,14 @@ class LdpmabBook:
         """Open a book: one bin, all arms."""
         state = method.initial(constants(experiment))
         release = Release(experiment, 1, state.partition, state.bins)
-        nobody = [False] * len(experiment.populations)
-        return cls(release, state, (Layout(1, state.cells),), nobody)
+        layouts = LdpmabLayouts(experiment)
+        layouts.record(release)
+        return cls(release, state, layouts, [False] * len(experiment.populations))
 
-    def check(self, report: Report) -> None:
-        """Refuse a payload that is not of this release, or that no device would send."""
-        payload = report.payload
-        if not isinstance(payload, tuple) or report.question or report.ranking:
-            rule = "be numbers, for its method is ldpmab"
-            raise ReportRejected(
-                Rejection.MALFORMED, must("a report's payload", rule, "something else")
-            )
-        expected = 2 * len(self._layouts[self._layout_of(report.release)].cells)
-        if len(payload) != expected:
-            raise ReportRejected(
-                Rejection.WRONG_LENGTH,
-                must(
-                    f"a report for release {report.release}",
-                    f"have {expected} numbers",
-                    len(payload),
-                ),
-            )
-        if not all(map(math.isfinite, payload)):
-            raise ReportRejected(
-                Rejection.NOT_FINITE, "a report's numbers must be finite; got NaN or infinity"
-            )
-        epsilon = self.release.experiment.populations[report.population].epsilon
-        most = largest_plausible(epsilon)
-        if payload and max(map(abs, payload)) > most:
-            raise ReportRejected(
-                Rejection.IMPLAUSIBLE,
-                f"a report's numbers must lie within ±{most:g}; got a larger one",
-            )
-
-    def absorb(self, report: Report) -> int:
+    def absorb(self, pile: Pile) -> int:
         """Add a report to the sums."""
-        layout = self._layout_of(report.release)
-        standing = self._standing_of(layout)
+        report = pile.report
+        standing = self._standing_of(report.release)
         self.state = method.absorb(
             self.state,
             cast(tuple[float, ...], report.payload),
@@ -97,7 +56,7 @@ class LdpmabBook:
             standing=standing,
         )
         self._reported[report.population] = True
-        return len(self._layouts[layout].cells) - len(standing.cells_now)
+        return len(self._layouts.of(report.release).cells) - len(standing.cells_now)
 
     def step(self) -> list[Event]:
         """Bounds → eliminate → refine."""
@@ -108,8 +67,7 @@ class LdpmabBook:
         if state.bins != self.state.bins:
             version = self.release.version + 1
             self.release = Release(experiment, version, state.partition, state.bins)
-        if state.cells != self._layouts[-1].cells:
-            self._layouts += (Layout(self.release.version, state.cells),)
+            self.gate.publish(self.release)
             self._standing.clear()
         self.state = state
         self._reported = [False] * len(self._reported)
@@ -133,7 +91,7 @@ class LdpmabBook:
         """Write the sums and the layouts."""
         state = self.state
         return {
-            "layouts": [[layout.since, layout.cells] for layout in self._layouts],
+            "layouts": self._layouts.to_table(),
             "reported": self._reported,
             "rewards": state.rewards.tolist(),
             "pulls": state.pulls.tolist(),
@@ -146,15 +104,7 @@ class LdpmabBook:
         """Read what ``to_table`` wrote; what is inconsistent raises ValueError or the like."""
         populations, cells = len(release.experiment.populations), len(release.cells)
         contested = len(release.contested)
-        layouts = tuple(
-            Layout(int(since), tuple((str(path), int(arm)) for path, arm in layout))
-            for since, layout in table["layouts"]
-        )
-        since = [layout.since for layout in layouts]
-        if since[0] != 1 or since != sorted(set(since)) or since[-1] > release.version:
-            raise ValueError("its layouts are not in order")
-        if layouts[-1].cells != release.cells:
-            raise ValueError("its last layout is not that of its release")
+        layouts = LdpmabLayouts.from_table(release, table["layouts"])
         reported = list(map(bool, table["reported"]))
         if len(reported) != populations:
             raise ValueError("its counts do not fit its populations")
@@ -168,14 +118,12 @@ class LdpmabBook:
         )
         return cls(release, state, layouts, reported)
 
-    def _layout_of(self, version: int) -> int:
-        return bisect_right([layout.since for layout in self._layouts], version) - 1
-
-    def _standing_of(self, layout: int) -> method.Standing:
-        if layout not in self._standing:
-            then, now = self._layouts[layout].cells, self._layouts[-1].cells
-            self._standing[layout] = method.Standing.of(then, now)
-        return self._standing[layout]
+    def _standing_of(self, version: int) -> method.Standing:
+        layout = self._layouts.of(version)
+        if layout.since not in self._standing:
+            standing = method.Standing.of(layout.cells, self.release.cells)
+            self._standing[layout.since] = standing
+        return self._standing[layout.since]
 
 
 def _array(table: dict[str, Any], name: str, shape: tuple[int, int]) -> NDArray[np.float64]:

@@ -11,11 +11,12 @@ from typing import Any, cast
 import numpy as np
 
 from sottovoce.estimate.book import CellEstimate
+from sottovoce.estimate.gate import Gate, Pile
 from sottovoce.estimate.history import Certificate, Event
 from sottovoce.estimate.whisper import answers, rules
 from sottovoce.estimate.whisper.board import Board, Counts, begin, paths, roomy
 from sottovoce.estimate.whisper.constants import constants
-from sottovoce.estimate.whisper.layouts import Layouts
+from sottovoce.estimate.whisper.layouts import WhisperLayouts
 from sottovoce.estimate.whisper.policy import (
     certificates_of,
     history_of,
@@ -23,12 +24,10 @@ from sottovoce.estimate.whisper.policy import (
     policies_of,
 )
 from sottovoce.estimate.whisper.saved import board_from_table, board_to_table, check_board
-from sottovoce.shared.errors import Rejection, ReportRejected, must
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.questions import BY_ARM, Kind, Question, Sheet, question_of
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
-from sottovoce.shared.subset import unpack
 
 _Key = tuple[int, int, int]  # release, population, question
 
@@ -49,95 +48,77 @@ class Tally:
 
 
 class WhisperBook:
-    """Implements ``Book``."""
+    """Implements ``Book``.
+
+    served: how many target users were served since the last step.
+    """
 
     def __init__(
         self,
         release: Release,
         board: Board,
-        layouts: Layouts,
+        layouts: WhisperLayouts,
         tallies: dict[_Key, Tally],
+        *,
+        served: int = 0,
     ) -> None:
         self.release = release
+        self.gate = Gate(release.experiment, layouts, newest=release.version)
         self.board = board
         self._constants = constants(release.experiment)
         self._layouts = layouts
         self._tallies = tallies
+        self._served = served
 
     @classmethod
     def begin(cls, experiment: Experiment) -> "WhisperBook":
         """Open a book: one bin, all arms, two of them on offer."""
         board = begin(constants(experiment))
         release = _publish(experiment, board)
-        layouts = Layouts(experiment)
+        layouts = WhisperLayouts(experiment)
         layouts.record(release)
         return cls(release, board, layouts, {})
 
-    def check(self, report: Report) -> None:
-        """Refuse an answer that no device would give to that question."""
-        if not isinstance(report.payload, bytes):
-            rule = "be a packed set, for its method is whisper"
-            raise ReportRejected(
-                Rejection.MALFORMED, must("a report's payload", rule, "something else")
-            )
+    def absorb(self, pile: Pile) -> int:
+        """Add reports to the tallies."""
+        report = pile.report
         question = question_of(report.question, self.release.experiment)
-        ranked = question.kind == Kind.RANKED
-        if sorted(report.ranking) != (list(range(self._constants.arms)) if ranked else []):
-            rule = "rank every arm once" if ranked else "be left out for this question"
-            raise ReportRejected(
-                Rejection.MALFORMED, must("a report's ranking", rule, "something else")
-            )
-        sheet = self._sheet(report, question)
-        if sheet is None:
-            if report.payload:
-                rule = "be empty where everything is settled"
-                raise ReportRejected(
-                    Rejection.WRONG_LENGTH, must("a report", rule, len(report.payload))
-                )
-            return
-        if sheet.law.halves and question.feature is None:
-            rule = "be about a feature, as all are in this release"
-            raise ReportRejected(
-                Rejection.UNKNOWN_QUESTION,
-                must("a report's question", rule, report.question),
-            )
-        unpack(sheet.law.mechanism, report.payload)
-
-    def absorb(self, report: Report) -> int:
-        """Add a checked report to the tallies."""
-        question = question_of(report.question, self.release.experiment)
-        sheet = self._sheet(report, question)
-        self._count(report, question)
-        if sheet is None:
+        self._count(pile, logged=question.kind in BY_ARM)
+        if pile.values is None:
             return 0
-        values = np.array(unpack(sheet.law.mechanism, cast(bytes, report.payload)), dtype=np.int64)
+        sheet = cast(Sheet, self._sheet(report, question))
         key = (report.release, report.population, report.question)
         if key not in self._tallies:
             self._tallies[key] = _empty(sheet, self._constants.arms if report.ranking else 1)
         tally = self._tallies[key]
+        sums = pile.values.sum(axis=0, dtype=np.int64)
+        named = np.abs(pile.values).sum(axis=0, dtype=np.int64)
         if not report.ranking:
-            tally.asked += 1
-            tally.sums[:, 0] += values
-            tally.named[:, 0] += np.abs(values)
+            tally.asked += pile.count
+            tally.sums[:, 0] += sums
+            tally.named[:, 0] += named
         else:
             first = [min(policy.live, key=report.ranking.index) for policy in sheet.bins]
-            tally.asked[np.arange(len(first)), first] += 1
+            tally.asked[np.arange(len(first)), first] += pile.count
             repeated = np.repeat(first, 2 if sheet.law.halves else 1)
             cells = np.arange(len(repeated))
-            tally.sums[cells, repeated] += values[cells]
-            tally.named[cells, repeated] += np.abs(values[cells])
+            tally.sums[cells, repeated] += sums[cells]
+            tally.named[cells, repeated] += named[cells]
         if report.release == self.release.version:
             return 0
         now = self.release.policies
         gone = [
             policy for policy in sheet.bins if policy.path not in now or now[policy.path].settled
         ]
-        return sum(len(policy.live) if sheet.by_arm else 1 for policy in gone)
+        return pile.count * sum(len(policy.live) if sheet.by_arm else 1 for policy in gone)
 
     def step(self) -> list[Event]:
         """Hand the tallies over; drop arms and cut bins by the rules."""
         nodes = {path: node for node, path in enumerate(paths(self.board))}
         contested = {path: nodes[path] for path in (each.path for each in self.release.contested)}
+        # Once, and not as they come: sums with fractions depend on the order they are added in.
+        self.board.experience[:] += self._served
+        self._served = 0
         for key in sorted(self._tallies):
             self._credit(key, self._tallies[key])
             self._hand_over(key, self._tallies[key], contested)
@@ -147,7 +128,7 @@ class WhisperBook:
         rules.step(self.board, self._constants)
         if self.board.totals[rules.RELEASE] != self.release.version:
             self.release = _publish(self.release.experiment, self.board)
-            self._layouts.record(self.release)
+            self.gate.publish(self.release)
         return [dated.event for dated in history_of(self.board, start=events)]
 
     def estimates(self) -> list[CellEstimate]:
@@ -183,6 +164,7 @@ class WhisperBook:
     def to_table(self) -> dict[str, Any]:
         """Write the board, the layouts and the answers that wait."""
         return {
+            "served": self._served,
             "board": board_to_table(self.board),
             "layouts": self._layouts.to_table(),
             "tallies": [
@@ -199,10 +181,13 @@ class WhisperBook:
         if _publish(experiment, board) != release:
             raise ValueError("its board is not that of its release")
         check_board(board, release)
-        layouts = Layouts.from_table(experiment, table["layouts"])
+        layouts = WhisperLayouts.from_table(experiment, table["layouts"])
         if layouts.bins(release.version) != release.contested:
             raise ValueError("its last layout is not that of its release")
-        book = cls(release, board, layouts, {})
+        served = int(table["served"])
+        if not 0 <= served <= board.totals[rules.SERVED]:
+            raise ValueError("its counts of people who were served do not fit")
+        book = cls(release, board, layouts, {}, served=served)
         for version, population, question, asked, sums, named in table["tallies"]:
             arrays = [np.array(each, dtype=np.int64) for each in (asked, sums, named)]
             probe = Report(experiment.fingerprint, version, population, b"", b"", question)
@@ -236,19 +221,16 @@ class WhisperBook:
         by_arm = question.kind in BY_ARM
         return self._layouts.sheet(report.release, population=report.population, by_arm=by_arm)
 
-    def _count(self, report: Report, question: Question) -> None:
-        """Count a report; what others than served target users are worth is added at the step."""
-        logged = question.kind in BY_ARM
-        self.board.totals[rules.REPORTS] += 1
-        self.board.totals[rules.SERVED] += not logged
-        if report.population == 0 and not logged:
-            self.board.experience[:] += 1.0
+    def _count(self, pile: Pile, *, logged: bool) -> None:
+        """Count reports, in whole numbers only."""
+        self.board.totals[rules.REPORTS] += pile.count
+        if not logged:
+            self.board.totals[rules.SERVED] += pile.count
+        if pile.report.population == 0 and not logged:
+            self._served += pile.count
 
     def _credit(self, key: _Key, tally: Tally) -> None:
-        """Add what the answers to one question are worth beside a served target user's.
-
-        Not as they come: fractions are rounded, and sums of them depend on the order.
-        """
+        """Add what the answers to one question are worth, beside those of served target users."""
         version, population, number = key
         logged = question_of(number, self.release.experiment).kind in BY_ARM
         if population == 0 and not logged:

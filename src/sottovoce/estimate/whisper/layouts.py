@@ -1,15 +1,18 @@
-"""Which bins were contested in each release, and what was on offer there; for late reports."""
+"""Which bins were contested in each release, and what reports for it look like; also late ones."""
 
 from bisect import bisect_right
 from typing import Any
 
+from sottovoce.shared.errors import Rejection, ReportRejected, must
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.questions import Sheet, lay_out, may_halve
+from sottovoce.shared.questions import BY_ARM, Kind, Sheet, lay_out, may_halve, question_of
 from sottovoce.shared.release import BinPolicy, Release, uniform
+from sottovoce.shared.report import Report
+from sottovoce.shared.subset import SignedSubset
 
 
-class Layouts:
-    """The contested bins of all releases so far. Only what changes is kept.
+class WhisperLayouts:
+    """The contested bins of all releases so far. Only what changes is kept. Implements ``Layouts``.
 
     For each path, the versions from which on it had another policy; None once it is no longer
     contested, because it was cut or settled.
@@ -52,6 +55,42 @@ class Layouts:
             )
         return self._sheets[key]
 
+    def check(self, report: Report) -> SignedSubset | None:
+        """Refuse an answer that no device would give to that question, whatever its set holds."""
+        if not isinstance(report.payload, bytes):
+            rule = "be a packed set, for its method is whisper"
+            raise ReportRejected(
+                Rejection.MALFORMED, must("a report's payload", rule, "something else")
+            )
+        question = question_of(report.question, self._experiment)
+        ranked = question.kind == Kind.RANKED
+        if sorted(report.ranking) != (list(range(len(self._experiment.arms))) if ranked else []):
+            rule = "rank every arm once" if ranked else "be left out for this question"
+            raise ReportRejected(
+                Rejection.MALFORMED, must("a report's ranking", rule, "something else")
+            )
+        by_arm = question.kind in BY_ARM
+        sheet = self.sheet(report.release, population=report.population, by_arm=by_arm)
+        if sheet is None:
+            if report.payload:
+                rule = "be empty where everything is settled"
+                raise ReportRejected(
+                    Rejection.WRONG_LENGTH, must("a report", rule, len(report.payload))
+                )
+            return None
+        if sheet.law.halves and question.feature is None:
+            rule = "be about a feature, as all are in this release"
+            raise ReportRejected(
+                Rejection.UNKNOWN_QUESTION, must("a report's question", rule, report.question)
+            )
+        mechanism = sheet.law.mechanism
+        if len(report.payload) != mechanism.length:
+            rule = f"take {mechanism.length} bytes"
+            raise ReportRejected(
+                Rejection.WRONG_LENGTH, must("a packed set", rule, len(report.payload))
+            )
+        return mechanism
+
     def to_table(self) -> list[Any]:
         """Write every change: path, version, arms on offer, arms that wait."""
         return [
@@ -63,7 +102,7 @@ class Layouts:
         ]
 
     @classmethod
-    def from_table(cls, experiment: Experiment, table: Any) -> "Layouts":
+    def from_table(cls, experiment: Experiment, table: Any) -> "WhisperLayouts":
         """Read what ``to_table`` wrote."""
         layouts = cls(experiment)
         for path, since, arms, waiting in table:

@@ -1,26 +1,21 @@
-"""The command line: arguments only."""
+"""The lab on the command line: simulate, reproduce, bench."""
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from enum import Enum
-from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from sottovoce.shared.errors import SottovoceError
+from sottovoce.cli.app import app, console
 from sottovoce.shared.method import Ldpmab, Method, Whisper
 
-app = typer.Typer(
-    help="Learn which option suits which person without collecting anything about that person.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-console = Console()
+if TYPE_CHECKING:
+    from sottovoce.lab.bench_service import ServiceSpeed
 
 
 class Model(Enum):
@@ -56,49 +51,6 @@ class Engine(Enum):
 
     joblib = "joblib"
     ray = "ray"
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        console.print(version("sottovoce"))
-        raise typer.Exit
-
-
-@app.callback()
-def sottovoce(
-    show_version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
-    ] = False,
-) -> None:
-    """Learn which option suits which person without collecting anything about that person."""
-
-
-@app.command()
-def demo(
-    people: Annotated[int, typer.Option(min=100, help="How many simulated people come.")] = 6000,
-    epsilon: Annotated[float, typer.Option(help="The privacy budget of each report.")] = 1.0,
-    seed: Annotated[int, typer.Option(min=0, help="Fixes who comes; noise is never fixed.")] = 0,
-    out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("out"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
-) -> None:
-    """Run simulated people through real devices and a real learner, and draw what it learned."""
-    from sottovoce.lab.demo import run
-
-    summary = run(people=people, epsilon=epsilon, seed=seed, out=out)
-    if as_json:
-        console.print_json(json.dumps(asdict(summary), default=str))
-        return
-    status = summary.status
-    console.print(
-        f"{people} people took part; each sent one report with ε = {summary.epsilon:g}.\n"
-        f"Reward lost per person: {summary.reward_lost:.3f}"
-        f" (last tenth {summary.lost_in_last_tenth:.3f}; at random {summary.lost_at_random:.3f}).\n"
-        f"Release {status.release} has {status.bins} bins, {status.settled_bins} of them settled.\n"
-        f"Picture: {summary.picture}"
-    )
 
 
 @app.command()
@@ -194,7 +146,7 @@ app.add_typer(bench, name="bench")
 
 @bench.callback()
 def benchmarks() -> None:
-    """Measure how fast the lab is, and how much people lose."""
+    """Measure how fast the lab and a server are, and how much people lose."""
 
 
 @bench.command()
@@ -230,6 +182,51 @@ def speed(
             *(one.method, f"{one.epsilon:g}", f"{one.bins}"),
             *(f"{one.median:.0f}", f"{one.best:.0f}", f"{one.bytes}"),
         )
+    console.print(table)
+
+
+@bench.command()
+def service(
+    seconds: Annotated[float, typer.Option(min=0.1, help="Time for each round.")] = 2.0,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of single reports.")] = 5,
+    reports: Annotated[int, typer.Option(min=50_000, help="Reports in batches.")] = 1_000_000,
+    postgres: Annotated[
+        str | None,
+        typer.Option(help="An empty PostgreSQL database; else pgserver's, if that is installed."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+) -> None:
+    """Print how many reports a server can store, durably, on SQLite and PostgreSQL."""
+    from sottovoce.lab.bench_service import measure_service
+
+    with Console(stderr=True).status("starting") as shown:
+        figures = measure_service(
+            seconds=seconds,
+            rounds=rounds,
+            reports=reports,
+            postgres=postgres,
+            tell=lambda what: shown.update(what),
+        )
+    if as_json:
+        console.print_json(json.dumps([asdict(each) for each in figures]))
+        return
+    table = Table("", *(each.database for each in figures))
+    for column in table.columns[1:]:
+        column.justify = "right"
+    rows: list[tuple[str, Callable[[ServiceSpeed], str]]] = [
+        ("requests that do nothing, 1/s", lambda each: f"{each.nothing:,.0f}"),
+        ("single reports, on disk, 1/s", lambda each: f"{each.single:,.0f}"),
+        ("ratio of the two", lambda each: f"{each.ratio:.2f}"),
+        ("at half load: p50, ms", lambda each: f"{each.half_load_p50:.1f}"),
+        ("at half load: p99, ms", lambda each: f"{each.half_load_p99:.1f}"),
+        ("reports in batches, on disk, 1/s", lambda each: f"{each.batch:,.0f}"),
+        ("until they were learned from, 1/s", lambda each: f"{each.learned:,.0f}"),
+        ("memory before, MB", lambda each: f"{each.memory[0]:.0f}"),
+        ("memory half-way, MB", lambda each: f"{each.memory[len(each.memory) // 2]:.0f}"),
+        (f"memory after {reports:,}, MB", lambda each: f"{each.memory[-1]:.0f}"),
+    ]
+    for title, figure in rows:
+        table.add_row(title, *(figure(each) for each in figures))
     console.print(table)
 
 
@@ -294,22 +291,3 @@ def regret(
     lines = [*tables.summary_lines(cells), *(tables.warnings(cells) if problems else ())]
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)
-
-
-@app.command()
-def receipt(
-    ledger: Annotated[Path, typer.Argument(help="A ledger file made on a device.")],
-) -> None:
-    """Print what a person's privacy ledger says: what was spent, when and on what."""
-    from sottovoce.device.ledger import Ledger
-
-    console.print(Ledger.read(ledger).receipt(), highlight=False, soft_wrap=True)
-
-
-def main() -> None:
-    """Run the command line; an error of this package is one line, not a traceback."""
-    try:
-        app()
-    except SottovoceError as error:
-        Console(stderr=True).print(f"error: {error}", style="red", highlight=False, markup=False)
-        raise SystemExit(2) from None

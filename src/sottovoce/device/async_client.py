@@ -1,0 +1,73 @@
+"""The same client for asyncio."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Unpack
+
+from sottovoce.device.session import Session, Settings
+from sottovoce.device.steps import Done, Pause, Result, Steps
+from sottovoce.device.transport import AsyncTransport, Request, Response, send
+from sottovoce.shared.errors import TransportError
+
+
+async def send_in_thread(request: Request) -> Response:
+    """Send a request with the standard library, in a thread."""
+    return await asyncio.to_thread(send, request)
+
+
+class AsyncClient(Session):
+    """``Client`` for asyncio: the same settings, the same methods, each to be awaited.
+
+    Its steps run in threads, as they write to the disk and verify signatures, so that the loop
+    never waits for them. A step runs to its end even if whoever awaits it is cancelled: a report
+    on which budget was spent is in the outbox.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        *,
+        transport: AsyncTransport = send_in_thread,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        **settings: Unpack[Settings],
+    ) -> None:
+        super().__init__(server, **settings)
+        self._transport = transport
+        self._sleep = sleep
+
+    async def refresh(self) -> bool:
+        """Look for a newer release now, and return whether there was one."""
+        return await self._run(self._refresh())
+
+    async def choose(self, context: Mapping[str, Any]) -> str:
+        """Return the arm for this person. It works offline once there has been a release."""
+        return await self._run(self._choose(context))
+
+    async def report(self, *, reward: float) -> None:
+        """Report on the arm that was chosen last: privatised once, kept, then sent if possible."""
+        await self._run(self._report(reward))
+
+    async def send(self) -> int:
+        """Send what waits, as far as that goes now; return how many the server has taken."""
+        return await self._run(self._send())
+
+    async def flush(self, timeout: float = 60.0) -> bool:
+        """Send what waits, with pauses, and return whether nothing is left."""
+        return await self._run(self._flush(timeout))
+
+    async def _run(self, steps: Steps[Result]) -> Result:
+        response: Response | None = None
+        while True:
+            step = await asyncio.to_thread(self._step, steps, response)
+            if isinstance(step, Done):
+                return step.result
+            response = await self._answer(step)
+
+    async def _answer(self, step: Request | Pause) -> Response | None:
+        if isinstance(step, Pause):
+            await self._sleep(step.seconds)
+            return None
+        try:
+            return await self._transport(step)
+        except (TransportError, OSError):
+            return None

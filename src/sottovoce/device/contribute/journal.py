@@ -1,0 +1,286 @@
+"""The journal: which rows are done, and the reports that wait to be sent.
+
+It makes a run exactly once, whenever it is killed. Proof that at most one report of each row ever
+leaves this machine:
+
+1. Only reports that were read back from ``waiting`` are sent (``link.py``).
+2. A report enters ``waiting`` in one transaction with the new count of done rows (``keep``), and
+   that transaction is on disk before anything in it can be read back. Rows below the count are
+   never privatised again. So of all the reports that were ever made of a row, in however many
+   runs, only the one whose transaction was committed can be sent; a run that is killed earlier
+   leaves neither that report nor the count.
+3. Sending again sends the same bytes: a server that has them already knows the nonce, and whoever
+   listens learns nothing new. A report leaves ``waiting`` only when the server has answered.
+4. One process at a time has the journal: it holds SQLite's exclusive lock until it ends, however
+   it ends. And a file is known by its bytes, whatever its name.
+
+That at least one arrives follows from 3. The journal cannot know that it was deleted, or put back
+from a copy; nor that a person is in two different files.
+"""
+
+import hashlib
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from sottovoce.device.outbox import Waiting
+from sottovoce.shared.errors import OutboxError, must
+
+# Marks the file as a journal, so that no other database is ever taken for one ("Soco").
+APPLICATION_ID = 0x536F636F
+JOURNAL_VERSION = 1
+
+_TABLES = """
+CREATE TABLE pinned (
+    experiment TEXT NOT NULL,
+    population TEXT NOT NULL,
+    epsilon REAL NOT NULL
+);
+CREATE TABLE files (
+    sha256 BLOB PRIMARY KEY,
+    size INTEGER NOT NULL,
+    name BLOB NOT NULL,
+    columns BLOB NOT NULL,
+    rows INTEGER NOT NULL,
+    done INTEGER NOT NULL CHECK (done BETWEEN 0 AND rows),
+    made INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE waiting (
+    number INTEGER PRIMARY KEY,
+    report BLOB NOT NULL
+);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """What a journal is for; another run with it must be for the same."""
+
+    experiment: str
+    population: str
+    epsilon: float
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A file whose rows are being contributed, or were.
+
+    name, columns: hashes of the path and of the columns by which it was begun.
+    rows: how many it has; done: how many of them are done; made: how many reports that gave.
+    """
+
+    sha256: bytes
+    size: int
+    name: bytes
+    columns: bytes
+    rows: int
+    done: int = 0
+    made: int = 0
+
+    @property
+    def finished(self) -> bool:
+        """Every row is done, though reports may still wait."""
+        return self.done == self.rows
+
+
+class Journal:
+    """A journal on disk, for this process alone until it is closed.
+
+    path: the file; it is made on the first use.
+    pins: written once; a journal with others is refused.
+    """
+
+    def __init__(self, path: str | PathLike[str], *, pins: Pins) -> None:
+        self.path = Path(path)
+        with self._trouble():
+            if not self.path.exists():
+                _create(self.path, pins)
+            self._database = _connect(self.path)
+        try:
+            with self._trouble():
+                self._check_kind()
+                self._lock()
+                self._check_pins(pins)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the journal."""
+        self._database.close()
+
+    def files(self) -> list[Begun]:
+        """Return every file that was ever begun."""
+        query = "SELECT sha256, size, name, columns, rows, done, made FROM files"
+        with self._trouble():
+            return [Begun(*row) for row in self._database.execute(query)]
+
+    def begin(self, file: Begun) -> None:
+        """Note a file before its first row is done, and again if that did not come about."""
+        with self._transaction():
+            self._database.execute(
+                "DELETE FROM files WHERE sha256 = ? AND done = 0", (file.sha256,)
+            )
+            self._database.execute(
+                "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (file.sha256, file.size, file.name, file.columns, file.rows, 0, 0),
+            )
+
+    def keep(self, sha256: bytes, *, rows: tuple[int, int], reports: Iterable[bytes]) -> None:
+        """Count rows as done and keep their reports, both or neither.
+
+        rows: how many were done before, and how many are now.
+        """
+        before, now = rows
+        # Sorted, which is by their random nonces: their order tells nothing of that of the rows.
+        new = [(report,) for report in sorted(reports)]
+        with self._transaction():
+            changed = self._database.execute(
+                "UPDATE files SET done = ?, made = made + ? WHERE sha256 = ? AND done = ?",
+                (now, len(new), sha256, before),
+            ).rowcount
+            if changed != 1:
+                what = f"the journal {self.path}"
+                raise OutboxError(must(what, f"say that {before} rows are done", "something else"))
+            self._database.executemany("INSERT INTO waiting (report) VALUES (?)", new)
+
+    def oldest(self, limit: int, *, experiment: str) -> list[Waiting]:
+        """Return the reports that have waited longest; all are of the one experiment."""
+        query = "SELECT number, report FROM waiting ORDER BY number LIMIT ?"
+        with self._trouble():
+            found = [Waiting(*row) for row in self._database.execute(query, (limit,))]
+        if not all(isinstance(each.report, bytes) for each in found):
+            raise OutboxError(must(f"the journal {self.path}", "hold reports", "something else"))
+        return found
+
+    def remove(self, numbers: Sequence[int]) -> int:
+        """Forget reports that the server has answered, and return how many were still here."""
+        with self._transaction():
+            return self._database.executemany(
+                "DELETE FROM waiting WHERE number = ?", [(number,) for number in numbers]
+            ).rowcount
+
+    def count(self, *, experiment: str) -> int:
+        """Return how many reports wait."""
+        with self._trouble():
+            return int(self._database.execute("SELECT COUNT(*) FROM waiting").fetchone()[0])
+
+    def _lock(self) -> None:
+        """Take the lock that is kept, by a transaction that writes nothing."""
+        self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
+        self._database.execute("BEGIN EXCLUSIVE")
+        self._database.execute("COMMIT")
+
+    def _check_kind(self) -> None:
+        (kind,) = self._database.execute("PRAGMA application_id").fetchone()
+        (version,) = self._database.execute("PRAGMA user_version").fetchone()
+        if (kind, version) != (APPLICATION_ID, JOURNAL_VERSION):
+            rule = f"be a journal of version {JOURNAL_VERSION}"
+            raise OutboxError(must(str(self.path), rule, f"another file (version {version})"))
+
+    def _check_pins(self, pins: Pins) -> None:
+        made_for = [Pins(*row) for row in self._database.execute("SELECT * FROM pinned")]
+        if made_for != [pins]:
+            rule = (
+                f"be for {_names(made_for[0]) if made_for else 'some experiment'}, as it was made"
+            )
+            raise OutboxError(must(f"the journal {self.path}", rule, _names(pins)))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._trouble():
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._database.execute("ROLLBACK")
+                raise
+            self._database.execute("COMMIT")
+
+    @contextmanager
+    def _trouble(self) -> Iterator[None]:
+        """Fail closed on any trouble: nothing is sent that is not on disk."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            # The lowest byte is the kind of trouble; the others say more of it.
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+                raise OutboxError(
+                    f"the journal {self.path} must be used by one process at a time;"
+                    " another has it now"
+                ) from error
+            raise OutboxError(
+                f"the journal {self.path} must be readable and writable; {error}"
+            ) from error
+        except OSError as error:
+            raise OutboxError(
+                f"the journal {self.path} must be a file that can be made; {error.strerror}"
+            ) from error
+
+
+def name_of(path: Path) -> bytes:
+    """Return by what a journal knows a path: the journal holds no names of files."""
+    return hashlib.sha256(os.fsencode(path.resolve())).digest()
+
+
+def _names(pins: Pins) -> str:
+    return f"experiment {pins.experiment}, population {pins.population!r}, ε = {pins.epsilon:g}"
+
+
+def _create(path: Path, pins: Pins) -> None:
+    """Make the file elsewhere and give it its name when it is whole.
+
+    So a file of that name is never half made, and one that was emptied is not taken for a new one.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".journal-") as folder:
+        unnamed = Path(folder) / "journal"
+        database = _connect(unnamed, mode="rwc")
+        try:
+            database.execute("BEGIN IMMEDIATE")
+            for statement in _TABLES.strip().split(";\n"):
+                database.execute(statement)
+            row = (pins.experiment, pins.population, pins.epsilon)
+            database.execute("INSERT INTO pinned VALUES (?, ?, ?)", row)
+            database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            database.execute(f"PRAGMA user_version = {JOURNAL_VERSION}")
+            database.execute("COMMIT")
+        finally:
+            database.close()
+        try:
+            # Unlike a rename, a link never takes the place of a journal that another just made.
+            os.link(unnamed, path)
+        except FileExistsError:
+            return
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put the new name on disk: a journal that is lost with the power would be made anew."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _connect(path: Path, *, mode: str = "rw") -> sqlite3.Connection:
+    # As an address, so that SQLite gives no name a meaning of its own, such as ":memory:".
+    address = f"{path.absolute().as_uri()}?mode={mode}"
+    database = sqlite3.connect(address, uri=True, isolation_level=None, timeout=0)
+    try:
+        # FULL would let a loss of power undo a commit just after it, and its rows be done again.
+        database.execute("PRAGMA synchronous = EXTRA")
+        # A report that was sent is overwritten, and not only forgotten.
+        database.execute("PRAGMA secure_delete = ON")
+    except BaseException:
+        database.close()
+        raise
+    return database

@@ -1,0 +1,139 @@
+"""The way to the server: its current release, and the reports of a journal, with patience.
+
+What a release and an answer must be like is told by ``releases.py`` and ``sending.py``, as for any
+other device. Here is only who waits, and for how long.
+"""
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from sottovoce.device.backoff import Backoff
+from sottovoce.device.contribute.journal import Journal
+from sottovoce.device.releases import Verified, Verifier, ask_for, check_address, document_of
+from sottovoce.device.sending import Sender
+from sottovoce.device.steps import Pause, Steps
+from sottovoce.device.transport import Request, Response, Transport
+from sottovoce.shared.errors import ExperimentError, TransportError, must
+from sottovoce.shared.release import Release
+
+# Nothing of this changes by waiting: the address or the experiment is wrong.
+_NOT_HERE = frozenset({400, 401, 403, 404, 410})
+
+OnWait = Callable[[str, float], None]
+"""Is told the trouble, and for how many seconds it is waited."""
+
+
+class Link:
+    """One experiment on one server.
+
+    keys: the public keys that may sign its releases, 64 hexadecimal digits each.
+    patience: for how many seconds it goes on without any success before it gives up.
+    taken: how many reports the server has. repeated: how many of these it had before.
+    refused: how many it refused for good, by reason.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        *,
+        experiment: str,
+        keys: Sequence[str],
+        transport: Transport,
+        patience: float,
+        on_wait: OnWait | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        check_address(server, experiment=experiment)
+        self._server, self._experiment = server.rstrip("/"), experiment
+        self._verifier = Verifier(experiment=experiment, keys=keys)
+        self._transport = transport
+        self._patience, self._sleep, self._clock = patience, sleep, clock
+        self._backoff = Backoff(clock=clock, jitter=secrets.SystemRandom().random)
+        self._on_wait = on_wait
+        self._known: Verified | None = None
+        self._success = clock()
+        self._trouble = ""
+        self.taken = 0
+        self.repeated = 0
+        self.refused: Counter[str] = Counter()
+
+    def release(self) -> Release:
+        """Return the newest release, verified; never an older one than before."""
+        self._success = self._clock()
+        while True:
+            response = self._answer(ask_for(self._server, self._experiment, known=self._known))
+            if response is not None and response.status in _NOT_HERE:
+                rule = f"have experiment {self._experiment}"
+                raise ExperimentError(must("the server", rule, self._trouble))
+            try:
+                document = document_of(response, known=self._known)
+                found = None if document is None else self._verifier.verify(document)
+            except TransportError:
+                self._backoff.failed(response.headers.get("retry-after") if response else None)
+                self._wait()
+                continue
+            self._backoff.succeeded()
+            return self._newest(found)
+
+    def send(self, journal: Journal) -> None:
+        """Send all that waits in a journal."""
+        sender = Sender(
+            self._server, experiment=self._experiment, outbox=journal, backoff=self._backoff
+        )
+        self._success = self._clock()
+        waiting = journal.count(experiment=self._experiment)
+        while waiting:
+            self.taken += self._run(sender.send())
+            left = journal.count(experiment=self._experiment)
+            if left < waiting:
+                self._success = self._clock()
+            if left:
+                self._wait()
+            waiting = left
+        self.refused += sender.refused
+        self.repeated += sender.repeated
+
+    def _newest(self, found: Verified | None) -> Release:
+        known = self._known
+        if known is None or (found is not None and found.release.version > known.release.version):
+            known = found
+        if known is None:
+            raise TransportError("the server must send its release; it did not")
+        self._known = known
+        return known.release
+
+    def _run(self, steps: Steps[int]) -> int:
+        response: Response | None = None
+        while True:
+            try:
+                step = steps.send(response)
+            except StopIteration as stop:
+                return int(stop.value)
+            if isinstance(step, Pause):
+                self._sleep(step.seconds)
+                response = None
+            else:
+                response = self._answer(step)
+
+    def _answer(self, request: Request) -> Response | None:
+        try:
+            response = self._transport(request)
+        except (TransportError, OSError):
+            self._trouble = "no answer"
+            return None
+        self._trouble = f"status {response.status}"
+        return response
+
+    def _wait(self) -> None:
+        """Wait until it is time to try again, or give up if that is too late."""
+        wait = self._backoff.wait
+        if self._clock() + wait - self._success > self._patience:
+            rule = f"answer as it should within {self._patience:g} s"
+            trouble = f"{self._trouble}. Nothing is lost: start again with the same journal"
+            raise TransportError(must("the server", rule, trouble))
+        if self._on_wait is not None:
+            self._on_wait(self._trouble, wait)
+        self._sleep(wait)

@@ -1,0 +1,154 @@
+"""A row of a log: which columns it is made of, and whether it fits the public schema."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from sottovoce.shared.errors import RowsError, must
+from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.schema import Feature, Numeric
+
+Numbered = tuple[int, Sequence[Any] | None]
+"""The line of a row, or its number in Parquet, and its values in the wanted columns.
+
+None stands for a row with another number of fields than the header.
+"""
+
+FIELDS = "has another number of fields than the header"
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Where a file has what.
+
+    arm, reward: the names of these columns.
+    renamed: the column of each feature whose column is not called like the feature.
+    """
+
+    arm: str = "arm"
+    reward: str = "reward"
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    def names(self, experiment: Experiment) -> tuple[str, ...]:
+        """Return the columns of the features in their order, then the arm's and the reward's."""
+        features = [feature.name for feature in experiment.context]
+        if strange := sorted(self.renamed.keys() - set(features)):
+            raise RowsError(must("a renamed feature", f"be one of {features}", strange))
+        columns = (*(self.renamed.get(name, name) for name in features), self.arm, self.reward)
+        if len(set(columns)) != len(columns):
+            rule = "be a different column for each feature, the arm and the reward"
+            raise RowsError(must("columns", rule, list(columns)))
+        return columns
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Row:
+    """One person of a log. It has no repr, so that no log can hold it."""
+
+    context: Mapping[str, float | str]
+    arm: str
+    reward: float
+
+
+def find_columns(wanted: Sequence[str], header: Sequence[str], *, path: Path) -> list[int]:
+    """Return the place of each wanted column.
+
+    The header is not shown: a file that has none begins with a person's row.
+    """
+    if missing := [name for name in wanted if name not in header]:
+        raise RowsError(f"{path} must have the columns {list(wanted)}; it lacks {missing}")
+    if twice := [name for name in wanted if header.count(name) > 1]:
+        raise RowsError(f"{path} must have each column once; it has {twice} more than once")
+    return [header.index(name) for name in wanted]
+
+
+class Judge:
+    """Reads the values of a row, or says why the row is refused: by column, never by value.
+
+    clamped: how many numbers lay outside the bounds of each feature. The device clamps them.
+    """
+
+    def __init__(self, experiment: Experiment, columns: Columns) -> None:
+        names = columns.names(experiment)
+        self._features: tuple[tuple[Feature, str], ...] = tuple(
+            zip(experiment.context, names, strict=False)
+        )
+        self._arms = frozenset(experiment.arms)
+        self._columns = columns
+        self.clamped: Counter[str] = Counter()
+
+    def read(self, values: Sequence[Any] | None) -> Row | str:
+        """Return the row, or the reason for which it is refused.
+
+        values: in the order of ``Columns.names``; None for a row whose fields do not add up.
+        """
+        if values is None:
+            return FIELDS
+        context: dict[str, float | str] = {}
+        outside = []
+        for (feature, column), value in zip(self._features, values, strict=False):
+            if _is_missing(value):
+                return f"{column} is missing"
+            if isinstance(feature, Numeric):
+                number = _number(value)
+                if number is None:
+                    return f"{column} is not a number"
+                if not feature.low <= number <= feature.high:
+                    outside.append(feature.name)
+                context[feature.name] = number
+            else:
+                level = _text(value)
+                if level not in feature.levels:
+                    return f"{column} is not a level of the schema"
+                context[feature.name] = level
+        return self._with_outcome(context, values[-2], values[-1], outside)
+
+    def _with_outcome(
+        self, context: Mapping[str, float | str], given: Any, outcome: Any, outside: list[str]
+    ) -> Row | str:
+        if _is_missing(given):
+            return f"{self._columns.arm} is missing"
+        arm = _text(given)
+        if arm not in self._arms:
+            return f"{self._columns.arm} is not an arm of the experiment"
+        if _is_missing(outcome):
+            return f"{self._columns.reward} is missing"
+        # Yes and no are outcomes too; the features of a schema have no such kind.
+        reward = float(outcome) if isinstance(outcome, bool) else _number(outcome)
+        if reward is None:
+            return f"{self._columns.reward} is not a number"
+        if not 0 <= reward <= 1:
+            return f"{self._columns.reward} is not in [0, 1]"
+        self.clamped.update(outside)
+        return Row(context, arm, reward)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+
+
+def _number(value: Any) -> float | None:
+    """Return a finite number, from text too; Python's own "1_000" is nobody else's number."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
+        return None
+    if isinstance(value, str) and "_" in value:
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _text(value: Any) -> str:
+    """Return a level or an arm as text; whole numbers are written without a point."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    # Of any other kind: no name, and so neither a level nor an arm.
+    return str(value) if type(value) is int else ""

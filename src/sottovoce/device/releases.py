@@ -1,0 +1,157 @@
+"""Releases from a server that nobody has to trust: verified, and never older than before.
+
+Whatever carried a release here may be hostile: the server, a cache, the network. So it is bounded,
+unpacked with a bound, and verified, and only then read. A release of another experiment is refused,
+and one that is older than the one in use is left aside.
+
+No ETag of the server is ever sent back to it. One made for a single device would be a name tag. The
+device works out the tag of what it has by itself.
+"""
+
+import hashlib
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sottovoce.device import signature
+from sottovoce.device.transport import Request, Response
+from sottovoce.shared import wire
+from sottovoce.shared.errors import (
+    DeviceError,
+    ExperimentError,
+    Rejection,
+    SignatureError,
+    TransportError,
+    WireError,
+    must,
+)
+from sottovoce.shared.release import Release
+from sottovoce.shared.signed import SignedRelease, key_id, message
+
+LARGEST_RELEASE = 64 * 1024 * 1024
+"""Bytes of a signed release, unpacked: some hundred thousand bins."""
+
+_GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A release that somebody trusted has signed.
+
+    document: the signed release as it came, unpacked, so that it can be verified again.
+    """
+
+    release: Release
+    document: bytes
+
+    @property
+    def tag(self) -> str:
+        """What a server calls it: the ETag, from its bytes alone."""
+        return f'"{hashlib.sha256(self.document).hexdigest()[:32]}"'
+
+
+class Verifier:
+    """Says which releases are good.
+
+    experiment: the fingerprint of the one experiment.
+    keys: the public keys that are trusted, in hexadecimal digits.
+    """
+
+    def __init__(self, *, experiment: str, keys: Sequence[str]) -> None:
+        self._experiment = experiment
+        trusted = [_key(each) for each in ([keys] if isinstance(keys, str) else keys)]
+        if not trusted:
+            raise SignatureError("keys must hold at least one public key; got none")
+        self._keys = {key_id(public): public for public in trusted}
+
+    def verify(self, document: bytes) -> Verified:
+        """Return the release, or raise; nothing of an unsigned one is used.
+
+        What is no signed release at all is a TransportError: it is as good as no answer.
+        """
+        signed = _signed(document)
+        public = self._keys.get(signed.key)
+        if public is None:
+            raise SignatureError(
+                must("a release", f"be signed by one of {sorted(self._keys)}", signed.key)
+            )
+        if not signature.verify(public, signed.signature, _message(signed)):
+            raise SignatureError(
+                f"a release must carry a good signature; that of {signed.key} is not"
+            )
+        release = wire.release_from_json(signed.text)
+        if release.experiment.fingerprint != self._experiment:
+            rule = f"be of experiment {self._experiment}"
+            raise DeviceError(must("a release", rule, release.experiment.fingerprint))
+        return Verified(release, document)
+
+
+def check_address(server: str, *, experiment: str) -> None:
+    """Refuse what cannot be the address of an experiment."""
+    if not server.startswith(("http://", "https://")):
+        raise TransportError("a server's address must begin with http:// or https://")
+    if not isinstance(experiment, str) or not re.fullmatch("[0-9a-f]{16}", experiment):
+        rule = "be the 16 hexadecimal digits of its fingerprint"
+        raise ExperimentError(must("experiment", rule, repr(experiment)))
+
+
+def ask_for(server: str, experiment: str, *, known: Verified | None) -> Request:
+    """Return the request for the current release."""
+    headers = {"Accept": "application/json", "Accept-Encoding": "gzip", "User-Agent": "sottovoce"}
+    if known is not None:
+        headers["If-None-Match"] = known.tag
+    return Request("GET", f"{server}/experiments/{experiment}/releases/current", headers)
+
+
+def document_of(response: Response | None, *, known: Verified | None) -> bytes | None:
+    """Return what an answer brings, still to be verified; None if it is what is known already."""
+    if response is None:
+        raise TransportError("the server must be reachable; no answer came")
+    if response.status == 304 and known is not None:
+        return None
+    if response.status != 200:
+        raise TransportError(must("the server", "send its release", f"status {response.status}"))
+    return _unpacked(response.body)
+
+
+def _signed(document: bytes) -> SignedRelease:
+    try:
+        return SignedRelease.from_json(document)
+    except WireError as error:
+        if error.reason == Rejection.NEWER_WIRE:
+            raise
+        # Such as the page of a hotel's network, which answers everything.
+        raise TransportError("the server must send a signed release; got something else") from None
+
+
+def _unpacked(body: bytes) -> bytes:
+    # By what it is: some HTTP libraries unpack the body, and leave the header that says gzip.
+    if body.startswith(_GZIP):
+        unpacker = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+        try:
+            body = unpacker.decompress(body, LARGEST_RELEASE + 1)
+        except zlib.error:
+            raise TransportError("a packed answer must be gzip data; it is damaged") from None
+    if len(body) > LARGEST_RELEASE:
+        raise TransportError(f"a release must have at most {LARGEST_RELEASE} bytes; got more")
+    return body
+
+
+def _message(signed: SignedRelease) -> bytes:
+    try:
+        return message(signed.text)
+    except UnicodeEncodeError:
+        raise SignatureError("a release must be Unicode text; got half a character") from None
+
+
+def _key(digits: str) -> bytes:
+    try:
+        public = bytes.fromhex(digits)
+    except (TypeError, ValueError):
+        public = b""
+    if not signature.is_key(public):
+        raise SignatureError(
+            must("a key", "be the 64 hexadecimal digits of an Ed25519 public key", repr(digits))
+        )
+    return public

@@ -1,0 +1,179 @@
+"""Sends what waits in the outbox, until the server has said what became of each report.
+
+A report is taken out of the outbox only after a verdict that can only come from such a server: it
+was taken, it was there before, or it is refused for a reason. Everything else (no answer, 5xx, 408,
+429, a redirect, a page of somebody's proxy) means: later, the same bytes, the same nonce.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from sottovoce.device.backoff import Backoff
+from sottovoce.device.outbox import Waiting
+from sottovoce.device.steps import Steps
+from sottovoce.device.transport import Request, Response
+from sottovoce.shared import wire
+from sottovoce.shared.errors import Rejection
+
+MOST_TOGETHER = 1000
+"""Reports in one request; a server takes at least that many."""
+
+MOST_BYTES = 4 * 1024 * 1024
+"""Bytes of reports in one request, but for a single report, which goes however large it is."""
+
+LARGEST_VERDICT = 1024 * 1024
+OTHER = "other"
+"""Stands for reasons that are not known here, so that no server can name them without end."""
+
+_REASONS = {reason.value for reason in Rejection}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of the reports of one request.
+
+    refused: the place of each that will never be taken, with the reason.
+    repeated: how many the server had already.
+    """
+
+    refused: dict[int, str] = field(default_factory=dict)
+    repeated: int = 0
+
+
+class Queue(Protocol):
+    """What a sender asks of an outbox."""
+
+    def oldest(self, limit: int, *, experiment: str) -> list[Waiting]:
+        """Return the reports that have waited longest."""
+
+    def remove(self, numbers: Sequence[int]) -> int:
+        """Forget reports, and return how many of them were still here."""
+
+
+class Sender:
+    """Sends the reports of one experiment.
+
+    refused: how many reports were refused for good, by reason.
+    repeated: how many the server had already, because its answer did not arrive.
+    """
+
+    def __init__(self, server: str, *, experiment: str, outbox: Queue, backoff: Backoff) -> None:
+        self._server = server
+        self._experiment = experiment
+        self._outbox = outbox
+        self._backoff = backoff
+        self._together = MOST_TOGETHER
+        self.refused: Counter[str] = Counter()
+        self.repeated = 0
+
+    @property
+    def wait(self) -> float:
+        """Seconds until the next try; 0 if it may be now."""
+        return self._backoff.wait
+
+    def send(self) -> Steps[int]:
+        """Send what waits, as far as that goes now; return how many the server has taken."""
+        if self._backoff.wait:
+            return 0
+        taken = 0
+        while reports := self._next():
+            response = yield _request(self._server, reports)
+            verdict = _verdict(response, count=len(reports))
+            if verdict is not None:
+                self._backoff.succeeded()
+                self._together = min(MOST_TOGETHER, 2 * self._together)
+                self.repeated += verdict.repeated
+                taken += self._settle(reports, verdict)
+            elif len(reports) > 1 and _refusal(response) is not None:
+                # Too large, or one of them spoils the rest: fewer together, in the end one by one.
+                self._together = len(reports) // 2
+            else:
+                self._backoff.failed(response.headers.get("retry-after") if response else None)
+                break
+        return taken
+
+    def _next(self) -> list[Waiting]:
+        reports = self._outbox.oldest(self._together, experiment=self._experiment)
+        size, fitting = 0, 0
+        for each in reports:
+            size += len(each.report)
+            if fitting and size > MOST_BYTES:
+                break
+            fitting += 1
+        return reports[:fitting]
+
+    def _settle(self, reports: Sequence[Waiting], verdict: Verdict) -> int:
+        """Take the reports out of the outbox; count those that another process has not."""
+        taken = [each.number for i, each in enumerate(reports) if i not in verdict.refused]
+        for place, reason in verdict.refused.items():
+            self.refused[reason] += self._outbox.remove([reports[place].number])
+        return self._outbox.remove(taken)
+
+
+def _request(server: str, reports: Sequence[Waiting]) -> Request:
+    headers = {
+        "Accept": "application/json",
+        "Content-Type": "application/octet-stream",
+        "User-Agent": "sottovoce",
+    }
+    if len(reports) == 1:
+        return Request("POST", f"{server}/reports", headers, reports[0].report)
+    batch = wire.batch_to_bytes([each.report for each in reports])
+    return Request("POST", f"{server}/reports/batch", headers, batch)
+
+
+def _verdict(response: Response | None, *, count: int) -> Verdict | None:
+    """Return what became of the reports; None if the answer does not say it beyond doubt."""
+    if count == 1 and (reason := _refusal(response)) is not None:
+        return Verdict({0: reason})
+    table = _table(response)
+    if response is None or table is None or not 200 <= response.status < 300:
+        return None
+    stored, repeated, entries = (table.get(key) for key in ("stored", "repeated", "refused"))
+    if type(stored) is not int or type(repeated) is not int or not isinstance(entries, list):
+        return None
+    refused: dict[int, str] = {}
+    for entry in entries:
+        if not isinstance(entry, dict):
+            return None
+        place, reason = entry.get("index"), entry.get("reason")
+        if type(place) is not int or not 0 <= place < count or not isinstance(reason, str):
+            return None
+        refused[place] = _known(reason)
+    # Also that none is named twice, and that nobody's default answer is taken for a verdict.
+    whole = min(stored, repeated) >= 0 and stored + repeated + len(entries) == count
+    return Verdict(refused, repeated) if whole and len(refused) == len(entries) else None
+
+
+def _refusal(response: Response | None) -> str | None:
+    """Return why the server refuses a request for good, if it does.
+
+    A 4xx is a refusal only if it gives its reason, or is about the size or the kind of the body.
+    "No such page" is about the address, not about a report.
+    """
+    table = _table(response)
+    if response is None or table is None or not 400 <= response.status < 500:
+        return None
+    if response.status in (408, 429):
+        return None
+    if isinstance(reason := table.get("reason"), str):
+        return _known(reason)
+    in_itself = response.status in (413, 415) and isinstance(table.get("error"), str)
+    return f"status {response.status}" if in_itself else None
+
+
+def _known(reason: str) -> str:
+    return reason if reason in _REASONS else OTHER
+
+
+def _table(response: Response | None) -> dict[str, Any] | None:
+    if response is None or len(response.body) > LARGEST_VERDICT:
+        return None
+    try:
+        table = json.loads(response.body)
+    except (ValueError, RecursionError):
+        return None
+    return table if isinstance(table, dict) else None

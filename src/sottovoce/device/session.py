@@ -1,0 +1,208 @@
+"""A device and its server, as steps: get releases, choose, report, send. See ``steps.py``."""
+
+import logging
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from os import PathLike
+from typing import Any, Required, TypedDict
+
+from sottovoce.device.backoff import Backoff
+from sottovoce.device.device import Device
+from sottovoce.device.ledger import OneReport, Spends
+from sottovoce.device.outbox import Keeps, MemoryOutbox, Outbox
+from sottovoce.device.releases import Verified, Verifier, ask_for, check_address, document_of
+from sottovoce.device.sending import Sender
+from sottovoce.device.steps import Pause, Runner, Steps
+from sottovoce.device.transport import Response
+from sottovoce.shared import wire
+from sottovoce.shared.errors import (
+    DeviceError,
+    SottovoceError,
+    TransportError,
+)
+from sottovoce.shared.experiment import TARGET
+from sottovoce.shared.release import Release
+
+REFRESH_EVERY = 3600.0
+"""Seconds between two looks for a newer release."""
+
+_random = secrets.SystemRandom().random
+_logger = logging.getLogger(__name__)
+
+
+class Settings(TypedDict, total=False):
+    """The settings that both clients have; ``Client`` tells what they mean."""
+
+    experiment: Required[str]
+    keys: Required[Sequence[str]]
+    outbox: str | PathLike[str] | None
+    ledger: Spends | None
+    population: str
+    most_epsilon: float | None
+    public_arms: bool
+    refresh_every: float
+    clock: Callable[[], float]
+    jitter: Callable[[], float]
+
+
+class Session(Runner):
+    """What both clients are: one device, the release it follows, and its outbox."""
+
+    def __init__(
+        self,
+        server: str,
+        *,
+        experiment: str,
+        keys: Sequence[str],
+        outbox: str | PathLike[str] | None = None,
+        ledger: Spends | None = None,
+        population: str = TARGET,
+        most_epsilon: float | None = None,
+        public_arms: bool = False,
+        refresh_every: float = REFRESH_EVERY,
+        clock: Callable[[], float] = time.monotonic,
+        jitter: Callable[[], float] = _random,
+    ) -> None:
+        super().__init__()
+        check_address(server, experiment=experiment)
+        self._server = server.rstrip("/")
+        self._experiment = experiment
+        self._verifier = Verifier(experiment=experiment, keys=keys)
+        self._outbox: Keeps = MemoryOutbox() if outbox is None else Outbox(outbox)
+        self._make_device = partial(
+            Device,
+            population=population,
+            ledger=OneReport() if ledger is None else ledger,
+            most_epsilon=most_epsilon,
+            public_arms=public_arms,
+        )
+        self._device: Device | None = None
+        self._known: Verified | None = None
+        self._clock = clock
+        self._refresh_every = refresh_every
+        self._next_look = clock()
+        self._trouble = "none was asked for"
+        self._looking = Backoff(clock=clock, jitter=jitter)
+        self._sender = Sender(
+            self._server,
+            experiment=experiment,
+            outbox=self._outbox,
+            backoff=Backoff(clock=clock, jitter=jitter),
+        )
+        self._resume()
+
+    @property
+    def release(self) -> Release | None:
+        """The release in use, if there is one yet."""
+        return None if self._known is None else self._known.release
+
+    @property
+    def waiting(self) -> int:
+        """How many reports wait to be sent."""
+        with self._lock:
+            return self._outbox.count(experiment=self._experiment)
+
+    @property
+    def refused(self) -> Counter[str]:
+        """How many reports this client has seen refused for good, by reason."""
+        return Counter(self._sender.refused)
+
+    def _refresh(self) -> Steps[bool]:
+        self._next_look = self._clock() + self._refresh_every
+        response = yield ask_for(self._server, self._experiment, known=self._known)
+        try:
+            document = document_of(response, known=self._known)
+            moved = document is not None and self._adopt(self._verifier.verify(document))
+        except SottovoceError as error:
+            self._look_again(response, str(error))
+            if isinstance(error, TransportError):
+                return False
+            raise
+        self._looking.succeeded()
+        return moved
+
+    def _choose(self, context: Mapping[str, Any]) -> Steps[str]:
+        if self._is_time_to_look():
+            try:
+                yield from self._refresh()
+            except SottovoceError as error:
+                # With a good release at hand, a bad one must not keep a person from an arm.
+                if self._device is None:
+                    raise
+                _logger.warning("a release was not used: %s", error)
+        if self._device is None:
+            raise TransportError(f"a first release must come from the server; {self._trouble}")
+        return self._device.choose(context)
+
+    def _report(self, reward: float) -> Steps[None]:
+        if self._device is None:
+            raise DeviceError("choose must come before each report; nothing was chosen yet")
+        # Asked first, so that no budget is spent on a report that cannot be kept.
+        self._outbox.check_room()
+        report = self._device.report(reward=reward)
+        self._outbox.put(wire.report_to_bytes(report), experiment=self._experiment)
+        yield from self._sender.send()
+
+    def _send(self) -> Steps[int]:
+        return (yield from self._sender.send())
+
+    def _flush(self, timeout: float) -> Steps[bool]:
+        deadline = self._clock() + timeout
+        while True:
+            yield from self._sender.send()
+            if not self.waiting:
+                return True
+            wait = self._sender.wait
+            if self._clock() + wait > deadline:
+                return False
+            yield Pause(wait)
+
+    def _is_time_to_look(self) -> bool:
+        due = self._device is None or self._clock() >= self._next_look
+        return due and not self._looking.wait
+
+    def _look_again(self, response: Response | None, trouble: str) -> None:
+        self._next_look = self._clock()
+        self._looking.failed(response.headers.get("retry-after") if response else None)
+        # The text alone: the error itself would hold on to the frames of whoever called.
+        self._trouble = trouble
+
+    def _adopt(self, verified: Verified) -> bool:
+        """Use a release from now on, unless it is not newer; keep it for the next start."""
+        if self._known is not None and verified.release.version <= self._known.release.version:
+            return False
+        self._follow(verified)
+        self._outbox.keep(
+            verified.document,
+            experiment=self._experiment,
+            instead_of=lambda old: self._is_newer(verified, than=old),
+        )
+        return True
+
+    def _follow(self, verified: Verified) -> None:
+        if self._device is None:
+            self._device = self._make_device(verified.release)
+        else:
+            self._device.follow(verified.release)
+        self._known = verified
+
+    def _is_newer(self, verified: Verified, *, than: bytes) -> bool:
+        """Compare with what another process may have kept meanwhile."""
+        try:
+            other = self._verifier.verify(than)
+        except SottovoceError:
+            return True
+        return verified.release.version > other.release.version
+
+    def _resume(self) -> None:
+        """Begin with the release that was kept, if it is still one to trust."""
+        document = self._outbox.kept(experiment=self._experiment)
+        if document is None:
+            return
+        try:
+            self._follow(self._verifier.verify(document))
+        except SottovoceError as error:
+            _logger.warning("the release that was kept was not used: %s", error)

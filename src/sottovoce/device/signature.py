@@ -1,0 +1,132 @@
+"""Ed25519 (RFC 8032), verification only, in whole numbers of the standard library.
+
+All that is handled here is public: key, signature and message. So nothing can leak through the
+time it takes, and plain integers will do. There is no signing here, and there must not be.
+
+Strict where RFC 8032 leaves a choice: S < L, only canonical encodings, no key of small order (under
+such a key one signature can fit many messages). The equation is the one without the cofactor,
+[S]B = R + [k]A, which RFC 8032 (5.1.7) calls sufficient: it is what OpenSSL and most others check,
+so that a release is good here exactly if it is good there.
+"""
+
+import hashlib
+
+KEY_LENGTH = 32
+SIGNATURE_LENGTH = 64
+
+P = 2**255 - 19
+L = 2**252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, -1, P) % P
+ROOT_OF_MINUS_ONE = pow(2, (P - 1) // 4, P)
+
+Point = tuple[int, int, int, int]
+"""Extended coordinates (X, Y, Z, T): x = X/Z, y = Y/Z, x·y = T/Z."""
+
+NEUTRAL: Point = (0, 1, 1, 0)
+
+
+def verify(public: bytes, signature: bytes, message: bytes) -> bool:
+    """Return whether the key's owner has signed the message; nothing raises, whatever came."""
+    if len(signature) != SIGNATURE_LENGTH:
+        return False
+    key = _key(public)
+    first, scalar = signature[:32], int.from_bytes(signature[32:], "little")
+    if key is None or scalar >= L:
+        return False
+    digest = hashlib.sha512(first + public + message).digest()
+    challenge = int.from_bytes(digest, "little") % L
+    # R = [S]B - [k]A, compared as bytes: an R that is not canonical equals nothing.
+    return _encode(_sum_of_products(scalar, BASE, challenge, _negative(key))) == first
+
+
+def is_key(public: bytes) -> bool:
+    """Return whether these bytes can be trusted as a public key."""
+    return _key(public) is not None
+
+
+def _key(public: bytes) -> Point | None:
+    """Decode a key, but none of small order: [8]A must not be the neutral element."""
+    point = _decode(public)
+    if point is None:
+        return None
+    x, y, z, _ = _double(_double(_double(point)))
+    return None if x == 0 and y == z else point
+
+
+def _decode(encoded: bytes) -> Point | None:
+    """Decode a point by RFC 8032, 5.1.3; None if the bytes are no point or not canonical."""
+    if len(encoded) != KEY_LENGTH:
+        return None
+    number = int.from_bytes(encoded, "little")
+    sign, y = number >> 255, number & (2**255 - 1)
+    if y >= P:
+        return None
+    x = _root_of_ratio(y * y - 1, D * y * y + 1)
+    if x is None or (x == 0 and sign):
+        return None
+    if x & 1 != sign:
+        x = P - x
+    return (x, y, 1, x * y % P)
+
+
+def _root_of_ratio(u: int, v: int) -> int | None:
+    """Return a square root of u/v modulo P, if there is one."""
+    x = u * pow(v, 3, P) * pow(u * pow(v, 7, P), (P - 5) // 8, P) % P
+    if (v * x * x - u) % P == 0:
+        return x
+    if (v * x * x + u) % P == 0:
+        return x * ROOT_OF_MINUS_ONE % P
+    return None
+
+
+def _encode(point: Point) -> bytes:
+    x, y, z, _ = point
+    inverse = pow(z, -1, P)
+    x, y = x * inverse % P, y * inverse % P
+    return (y | (x & 1) << 255).to_bytes(KEY_LENGTH, "little")
+
+
+def _add(one: Point, other: Point) -> Point:
+    """Add two points (RFC 8032, 5.1.4); complete, so no case is special."""
+    a = (one[1] - one[0]) * (other[1] - other[0]) % P
+    b = (one[1] + one[0]) * (other[1] + other[0]) % P
+    c = 2 * D * one[3] * other[3] % P
+    d = 2 * one[2] * other[2] % P
+    e, f, g, h = b - a, d - c, d + c, b + a
+    return (e * f % P, g * h % P, f * g % P, e * h % P)
+
+
+def _double(point: Point) -> Point:
+    a = point[0] * point[0] % P
+    b = point[1] * point[1] % P
+    h = a + b
+    e = h - (point[0] + point[1]) ** 2
+    g = a - b
+    f = 2 * point[2] * point[2] + g
+    return (e * f % P, g * h % P, f * g % P, e * h % P)
+
+
+def _negative(point: Point) -> Point:
+    x, y, z, t = point
+    return (P - x, y, z, P - t)
+
+
+def _sum_of_products(m: int, one: Point, n: int, other: Point) -> Point:
+    """Return [m]one + [n]other: both in one go, bit by bit from the highest (Straus)."""
+    added = (None, one, other, _add(one, other))
+    total = NEUTRAL
+    for place in reversed(range(L.bit_length())):
+        total = _double(total)
+        term = added[(m >> place & 1) + 2 * (n >> place & 1)]
+        if term is not None:
+            total = _add(total, term)
+    return total
+
+
+def _base() -> Point:
+    y = 4 * pow(5, -1, P) % P
+    point = _decode(y.to_bytes(KEY_LENGTH, "little"))
+    return NEUTRAL if point is None else point
+
+
+BASE = _base()

@@ -1,0 +1,123 @@
+"""How a device talks to a server: a request goes out, a response comes back.
+
+A client is given a transport and never opens a connection itself, so that an app can use its own
+HTTP library. The one here needs the standard library only.
+"""
+
+import http.client
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from email.message import Message
+from typing import IO, Any
+
+from sottovoce.shared.errors import TransportError
+
+TIMEOUT = 30.0
+"""Seconds for which a server may be silent."""
+
+SLOWEST = 300.0
+"""Seconds that the body of an answer may take, however steadily it drips."""
+
+LARGEST_ANSWER = 64 * 1024 * 1024
+"""Bytes of an answer, as they come over the network."""
+
+_SCHEMES = ("http://", "https://")
+_BLOCK = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What goes out."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What comes back; the names of the headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+Transport = Callable[[Request], Response]
+"""Sends a request; raises TransportError or OSError where no response came."""
+
+AsyncTransport = Callable[[Request], Awaitable[Response]]
+"""The same for asyncio."""
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows a redirect of GET only, to http or https only, and never from https to http.
+
+    Any other one is an answer like any other, for whoever asked.
+    """
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        """Return the next request, or None where there is to be none."""
+        allowed = _SCHEMES[1:] if req.full_url.lower().startswith(_SCHEMES[1]) else _SCHEMES
+        if req.get_method() != "GET" or not newurl.lower().startswith(allowed):
+            return None
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def send(request: Request, *, timeout: float = TIMEOUT, most: int = LARGEST_ANSWER) -> Response:
+    """Send a request with the standard library; any status is a response, not an error.
+
+    timeout: seconds for which the server may be silent.
+    most: bytes that an answer may have.
+    """
+    if not request.url.startswith(_SCHEMES):
+        raise TransportError("a server's address must begin with http:// or https://")
+    try:
+        asked = urllib.request.Request(  # noqa: S310  the scheme was checked above
+            request.url, data=request.body, headers=dict(request.headers), method=request.method
+        )
+        with _open(asked, timeout=timeout) as answer:
+            return Response(answer.status, _lower(answer.headers), _read(answer, most=most))
+    except TransportError:
+        raise
+    except (OSError, http.client.HTTPException, ValueError, OverflowError) as error:
+        # Of the kind of error only: its text may name what was sent. ValueError and OverflowError
+        # come from addresses that cannot be, such as a redirect may hold.
+        trouble = type(error).__name__
+    raise TransportError(f"the server must be reachable; {trouble}")
+
+
+def _open(asked: urllib.request.Request, *, timeout: float) -> Any:
+    try:
+        return urllib.request.build_opener(_Redirects).open(asked, timeout=timeout)
+    except urllib.error.HTTPError as error:
+        # It is an answer, too, and is read and closed as one.
+        return error
+
+
+def _read(answer: Any, *, most: int) -> bytes:
+    deadline = time.monotonic() + SLOWEST
+    body = bytearray()
+    while block := answer.read1(_BLOCK):
+        body += block
+        if len(body) > most:
+            raise TransportError(f"an answer must have at most {most} bytes; got more")
+        if time.monotonic() > deadline:
+            raise TransportError(f"an answer must come within {SLOWEST:g} s; it did not")
+    return bytes(body)
+
+
+def _lower(headers: Message) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}

@@ -1,0 +1,108 @@
+"""Simulated people who come to a real server, over HTTP, through real clients.
+
+As in a waiting room with a few tablets: each person uses one of them, once. A tablet is a
+``Client`` with all that a phone would have, but for its ledger, which is a new one for each person.
+"""
+
+import itertools
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from sottovoce.device.client import Client
+from sottovoce.device.ledger import OneReport
+from sottovoce.lab.environments import Environment, Floats, draw_people
+from sottovoce.lab.people import features_of
+from sottovoce.shared.errors import TransportError, must
+from sottovoce.shared.experiment import Experiment
+
+TABLETS = 8
+# Seconds between two looks for a newer release: what a phone does in hours happens here in seconds.
+REFRESH_EVERY = 0.05
+
+
+class EachPersonOnce:
+    """The ledger of a tablet: everyone spends from a budget of their own, for a single report."""
+
+    def __init__(self) -> None:
+        self.spent: list[float] = []
+        self._own = OneReport()
+
+    def next_person(self) -> None:
+        """Somebody else takes the tablet."""
+        self._own = OneReport()
+
+    def spend(self, epsilon: float, *, experiment: str, name: str, release: int) -> None:
+        """Allow one report for each person."""
+        self._own.spend(epsilon, experiment=experiment, name=name, release=release)
+        self.spent.append(epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What came of it.
+
+    reward, regret: of each person, in the order in which they came.
+    spent: what each report cost.
+    """
+
+    reward: Floats
+    regret: Floats
+    spent: list[float]
+
+
+def visit(
+    server: str,
+    experiment: Experiment,
+    environment: Environment,
+    *,
+    key: str,
+    people: int,
+    rng: np.random.Generator,
+    tablets: int = TABLETS,
+    each: Callable[[], None] = lambda: None,
+) -> Visit:
+    """Let people come and use whichever tablet is free; return when every report is stored.
+
+    ``rng`` draws the world only: choices and noise come from the operating system.
+
+    each: called after every person, from any thread, for a progress bar.
+    """
+    contexts, means, outcomes = draw_people(environment, rng, people)
+    if len(outcomes) == 0:
+        outcomes = (rng.random(people)[:, np.newaxis] < means).astype(np.float64)
+    reward, regret = np.empty(people), np.empty(people)
+    queue = itertools.count()
+    arms = {arm: number for number, arm in enumerate(experiment.arms)}
+    ledgers = [EachPersonOnce() for _ in range(tablets)]
+    turn = threading.Lock()
+
+    def use(ledger: EachPersonOnce) -> None:
+        client = Client(
+            server,
+            experiment=experiment.fingerprint,
+            keys=[key],
+            ledger=ledger,
+            refresh_every=REFRESH_EVERY,
+            public_arms=True,  # simulated people have no secrets
+        )
+        while (person := next(queue)) < people:
+            ledger.next_person()
+            arm = arms[client.choose(features_of(experiment, contexts[person]))]
+            client.report(reward=float(outcomes[person, arm]))
+            reward[person] = outcomes[person, arm]
+            regret[person] = means[person].max() - means[person, arm]
+            with turn:
+                each()
+        if not client.flush():
+            raise TransportError(must("every report", "reach the server", f"{client.waiting} left"))
+        if client.refused:
+            raise TransportError(must("every report", "be taken", f"refusals {client.refused}"))
+
+    with ThreadPoolExecutor(tablets) as room:
+        for done in [room.submit(use, ledger) for ledger in ledgers]:
+            done.result()
+    return Visit(reward, regret, [cost for ledger in ledgers for cost in ledger.spent])

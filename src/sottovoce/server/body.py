@@ -1,0 +1,104 @@
+"""Bodies of requests → compact reports. Nothing that is refused here is kept or shown."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+
+from starlette.requests import Request
+
+from sottovoce.server import metrics
+from sottovoce.server.settings import Settings
+from sottovoce.shared import wire
+from sottovoce.shared.errors import Rejection, WireError
+
+COMPACT = "application/octet-stream"
+JSON = "application/json"
+
+MALFORMED = (Rejection.MALFORMED, Rejection.TRUNCATED, Rejection.NEWER_WIRE)
+UNKNOWN = (
+    Rejection.UNKNOWN_EXPERIMENT,
+    Rejection.UNKNOWN_POPULATION,
+    Rejection.UNKNOWN_RELEASE,
+)
+
+
+class BadBody(Exception):
+    """A body that cannot be served, with the status to answer."""
+
+    def __init__(self, status: int, message: str, *, reason: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+
+
+def status_of(reason: Rejection) -> int:
+    """Return the status of an answer to a report that was refused."""
+    return 400 if reason in MALFORMED else 404 if reason in UNKNOWN else 422
+
+
+async def read_body(request: Request, settings: Settings) -> bytes:
+    """Read a whole body: not too large, and not too slowly."""
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > settings.most_bytes:
+        raise _too_large(settings)
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(settings.patience):
+            async for piece in request.stream():
+                size += len(piece)
+                if size > settings.most_bytes:
+                    raise _too_large(settings)
+                pieces.append(piece)
+    except TimeoutError:
+        rule = f"a request must arrive within {settings.patience:g} seconds"
+        raise BadBody(408, rule) from None
+    return b"".join(pieces)
+
+
+def _too_large(settings: Settings) -> BadBody:
+    return BadBody(413, f"a body must have at most {settings.most_bytes} bytes")
+
+
+def reports_in(
+    request: Request, body: bytes, settings: Settings, *, batch: bool
+) -> Sequence[bytes]:
+    """Return the compact reports of a body."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    try:
+        if kind == COMPACT:
+            reports = wire.batch_from_bytes(body) if batch else [body]
+        elif kind == JSON:
+            reports = _from_json(body, settings) if batch else [_compact(body)]
+        else:
+            raise BadBody(415, f"reports must be {COMPACT} or {JSON}")
+    except WireError as error:
+        # Whoever sent it learns the rule; what came stays out of every log.
+        metrics.REFUSED.labels(error.reason.value).inc()
+        status = status_of(error.reason)
+        raise BadBody(status, str(error), reason=error.reason.value) from None
+    _check_count(reports, settings)
+    return reports
+
+
+def _check_count(reports: Sequence[object], settings: Settings) -> None:
+    if len(reports) > settings.most_reports:
+        raise BadBody(413, f"a batch must have at most {settings.most_reports} reports")
+
+
+def _compact(text: bytes | str) -> bytes:
+    return wire.report_to_bytes(wire.report_from_json(text))
+
+
+def _from_json(body: bytes, settings: Settings) -> list[bytes]:
+    """Read a JSON list of reports; one that is malformed spoils the list."""
+    try:
+        entries = json.loads(body)
+        if isinstance(entries, list):
+            _check_count(entries, settings)  # before the work of reading them
+            return [_compact(json.dumps(entry)) for entry in entries]
+    except WireError:
+        raise
+    except (ValueError, RecursionError):
+        pass
+    raise WireError(Rejection.MALFORMED, "a batch in JSON must be a list of reports")

@@ -1,0 +1,54 @@
+"""What the endpoints of one worker share."""
+
+from dataclasses import dataclass
+
+from sottovoce.estimate.learner import Learner
+from sottovoce.server.catalogue import Catalogue
+from sottovoce.server.ingest import Ingest
+from sottovoce.server.keys import SigningKey
+from sottovoce.server.settings import Settings
+from sottovoce.server.store.store import Store
+from sottovoce.shared import wire
+from sottovoce.shared.experiment import Experiment, canonical_json
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The store, what is known of it, and the way into it."""
+
+    settings: Settings
+    key: SigningKey
+    store: Store
+    catalogue: Catalogue
+    ingest: Ingest
+
+    @classmethod
+    def open(cls, settings: Settings) -> "Desk":
+        """Set up; the database need not be there yet."""
+        key = SigningKey.read(settings.key)
+        store = Store.open(settings.database)
+        catalogue = Catalogue(store, key)
+        return cls(
+            settings,
+            key,
+            store,
+            catalogue,
+            Ingest(store, catalogue, most_waiting=settings.most_waiting),
+        )
+
+    def set_up(self) -> None:
+        """Bring the schema up to date, and begin the experiments of the settings."""
+        self.store.migrate()
+        for experiment in self.settings.experiments:
+            self.add(experiment)
+
+    def add(self, experiment: Experiment) -> bool:
+        """Store an experiment with its first release; say whether it is new."""
+        first = wire.release_to_json(Learner(experiment).release())
+        text = canonical_json(experiment.to_table()).decode()
+        return self.store.add_experiment(experiment.fingerprint, text, first)
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.ingest.close()
+        self.store.close()

@@ -1,0 +1,108 @@
+"""The log → the releases, once more, to see whether they are what was published."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from sottovoce.estimate.learner import Learner
+from sottovoce.server.learning import learn
+from sottovoce.server.store.store import LoggedRelease, Store
+from sottovoce.shared import wire
+from sottovoce.shared.errors import StoreError, must
+from sottovoce.shared.experiment import Experiment
+
+READ_AT_ONCE = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What the log of one experiment says.
+
+    reports: how many there are in the log.
+    releases: how many follow from it.
+    waiting: releases that follow from the log, and that the learner has yet to publish.
+    troubles: where the database disagrees with its log, in words.
+    """
+
+    experiment: str
+    name: str
+    reports: int
+    releases: int
+    waiting: int
+    troubles: tuple[str, ...]
+
+    @property
+    def agrees(self) -> bool:
+        """Say whether everything that was published follows from the log."""
+        return not self.troubles
+
+
+def replay(
+    store: Store,
+    fingerprint: str,
+    *,
+    each: Callable[[int], object] = lambda reports: None,
+) -> Replay:
+    """Work out every release from the first report on, and compare.
+
+    each: told how many reports have been counted, now and then.
+    """
+    experiment = _experiment(store, fingerprint)
+    # In this order: beside a server that runs, the log goes at least as far as the releases; and
+    # no further than now, for it may grow as fast as it is read.
+    published = store.releases(fingerprint)
+    length = store.length(fingerprint)
+    learner = Learner(experiment)
+    rebuilt = [LoggedRelease(1, 0, wire.release_to_json(learner.release()))]
+    troubles: list[str] = []
+    position = 0
+    while position < length:
+        most = min(READ_AT_ONCE, length - position)
+        reports = store.read(fingerprint, after=position, limit=most)
+        rebuilt += learn(learner, reports, position=position)
+        position += len(reports)
+        each(position)
+        if len(reports) < most:
+            troubles.append(f"the log goes up to {length}, and has {position} reports only")
+            break
+    counted = sum(learner.status().reports.values())
+    if counted != position:
+        troubles.append(f"{position - counted} of {position} reports in the log cannot be counted")
+    troubles += _compare(rebuilt, published)
+    troubles += _check_standing(store, fingerprint)
+    waiting = max(0, len(rebuilt) - len(published))
+    return Replay(fingerprint, experiment.name, position, len(rebuilt), waiting, tuple(troubles))
+
+
+def _compare(rebuilt: list[LoggedRelease], published: list[LoggedRelease]) -> Iterator[str]:
+    """Say where what was published is not what follows. What is not yet published is no trouble."""
+    for ours, theirs in zip_longest(rebuilt, published):
+        if theirs is None:
+            return
+        if ours is None:
+            yield f"release {theirs.version} was published and does not follow from the log"
+        elif theirs.version != ours.version:
+            yield f"release {ours.version} is missing; release {theirs.version} stands in its place"
+        elif theirs.position != ours.position:
+            yield (
+                f"release {ours.version} follows from {ours.position} reports,"
+                f" and was published as if from {theirs.position}"
+            )
+        elif theirs.text != ours.text:
+            yield f"release {ours.version} was published with another text than follows"
+
+
+def _check_standing(store: Store, fingerprint: str) -> Iterator[str]:
+    standing = store.standing(fingerprint)
+    length = store.length(fingerprint)
+    if standing is not None and standing[0] > length:
+        yield f"the learner has counted {standing[0]} reports, and the log has {length}"
+
+
+def _experiment(store: Store, fingerprint: str) -> Experiment:
+    texts = dict(store.experiments())
+    if fingerprint not in texts:
+        known = ", ".join(texts) or "none"
+        raise StoreError(must("the experiment", f"be in the database ({known})", fingerprint))
+    return Experiment.from_table(json.loads(texts[fingerprint]))

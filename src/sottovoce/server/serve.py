@@ -1,0 +1,226 @@
+"""The processes of a server: workers that talk to the network, one learner, and who watches them.
+
+They share nothing but the database and the port they listen on: no lock, no event, no queue, for
+one that is killed would take any of those with it. One that dies is started again; when the watcher
+itself dies, by whatever means, the others notice and end.
+"""
+
+import errno
+import gc
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+
+from sottovoce.server.settings import Settings
+from sottovoce.shared.errors import SottovoceError
+
+logger = logging.getLogger(__name__)
+
+# Seconds until a process that was killed is started again.
+RESTART_AFTER = 0.2
+# Seconds, at most, until one that ended by itself is: the pause doubles each time, for one that
+# cannot start would keep a core busy with trying.
+LONGEST_PAUSE = 10.0
+# Seconds for a process to finish what it is doing.
+GRACE = 10.0
+# Seconds for whoever has the port to let go of it: the workers of a server that was killed do so
+# in a moment.
+PATIENCE = 10.0
+
+_spawn = multiprocessing.get_context("spawn")
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where a server listens."""
+
+    host: str
+    port: int
+    sockets: tuple[socket.socket, ...]
+
+    @classmethod
+    def on(cls, host: str, port: int, *, patience: float = PATIENCE) -> "Listening":
+        """Bind; port 0 is any that is free. patience: seconds to wait for one that is not."""
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        bound = socket.socket(family)
+        # A server that was killed can be started again at once.
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        deadline = time.monotonic() + patience
+        while trouble := _bind(bound, host, port):
+            is_taken = isinstance(trouble, OSError) and trouble.errno == errno.EADDRINUSE
+            if not is_taken or time.monotonic() > deadline:
+                bound.close()
+                raise SottovoceError(f"{host}:{port} must be free to listen on; {trouble}")
+            time.sleep(0.05)
+        return cls(host, bound.getsockname()[1], (bound,))
+
+    def close(self) -> None:
+        """Listen no more."""
+        for each in self.sockets:
+            each.close()
+
+    @property
+    def url(self) -> str:
+        """The address for people and devices."""
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+def _bind(bound: socket.socket, host: str, port: int) -> OSError | OverflowError | None:
+    """Listen, or return what is in the way."""
+    try:
+        bound.bind((host, port))
+        bound.listen(2048)
+    except (OSError, OverflowError) as trouble:
+        return trouble
+    return None
+
+
+def serve(
+    settings: Settings,
+    listening: Listening,
+    *,
+    workers: int = 1,
+    stopped: threading.Event | None = None,
+) -> None:
+    """Serve until SIGINT or SIGTERM, or until ``stopped``."""
+    stopped = stopped or threading.Event()
+    if threading.current_thread() is threading.main_thread():
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, lambda *_: stopped.set())
+    with tempfile.TemporaryDirectory(prefix="sottovoce-") as metrics:
+        work = [_Post("learner", _learn, (settings,))]
+        work += [
+            _Post(f"worker {n + 1}", _work, (settings, listening, metrics)) for n in range(workers)
+        ]
+        try:
+            _watch(work, stopped)
+        finally:
+            _end(work)
+            listening.close()
+
+
+class _Post:
+    """A piece of work that somebody has to be doing."""
+
+    def __init__(
+        self, name: str, target: Callable[..., None], arguments: tuple[object, ...]
+    ) -> None:
+        self.process: BaseProcess | None = None
+        self._name = name
+        self._target = target
+        self._arguments = arguments
+        self._begun = self._due = time.monotonic()
+        self._pause = RESTART_AFTER
+
+    def look(self) -> None:
+        """Start it when it is time; see when it has ended."""
+        if self.process is not None and not self.process.is_alive():
+            self._ended(self.process.exitcode)
+        if self.process is None and time.monotonic() >= self._due:
+            try:
+                self._start()
+            except OSError as error:  # no more processes, or no memory: there may be some later
+                self._later(f"cannot be started ({error})", pause=LONGEST_PAUSE)
+
+    def _start(self) -> None:
+        # A daemon: should the watcher fail, it does not wait for ever for those who wait for it.
+        process = _spawn.Process(
+            target=self._target, args=self._arguments, name=self._name, daemon=True
+        )
+        process.start()
+        self.process, self._begun = process, time.monotonic()
+        logger.info("the %s is process %s", self._name, process.pid)
+
+    def _ended(self, code: int | None) -> None:
+        self.process = None
+        was_killed = code is not None and code < 0
+        if was_killed or time.monotonic() - self._begun > LONGEST_PAUSE:
+            self._pause = RESTART_AFTER
+        self._later(f"ended ({code})", pause=self._pause)
+        if not was_killed:
+            self._pause = min(2 * self._pause, LONGEST_PAUSE)
+
+    def _later(self, what: str, *, pause: float) -> None:
+        self._due = time.monotonic() + pause
+        logger.warning("the %s %s; starting it again in %g s", self._name, what, pause)
+
+
+def _watch(work: Sequence[_Post], stopped: threading.Event) -> None:
+    while not stopped.is_set():
+        for post in work:
+            post.look()
+        wait([post.process.sentinel for post in work if post.process is not None], timeout=0.1)
+
+
+def _end(work: Sequence[_Post]) -> None:
+    processes = [post.process for post in work if post.process is not None]
+    for process in processes:
+        process.terminate()
+    deadline = time.monotonic() + GRACE
+    for process in processes:
+        process.join(max(0.0, deadline - time.monotonic()))
+        if process.is_alive():
+            process.kill()
+            process.join()
+
+
+def _work(settings: Settings, listening: Listening, metrics: str) -> None:
+    """Be a worker, until SIGTERM."""
+    _begin()
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics  # before the metrics are imported
+    import uvicorn
+
+    from sottovoce.server.app import create_app
+
+    # Between two threads of a worker the lock changes hands sooner: who commits must not wait.
+    sys.setswitchinterval(0.001)
+    # What was imported stays: the garbage collector need not go through it again and again, which
+    # would stop everybody for some 30 ms each time.
+    gc.collect()
+    gc.freeze()
+    config = uvicorn.Config(
+        create_app(settings),
+        access_log=False,  # addresses of people are nobody's business
+        log_config=None,
+        server_header=False,
+        lifespan="on",
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=int(GRACE) - 2,
+    )
+    uvicorn.Server(config).run(sockets=list(listening.sockets))
+
+
+def _learn(settings: Settings) -> None:
+    """Be the learner, until SIGTERM."""
+    _begin()
+    stopping = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    from sottovoce.server.learning import learn_until
+    from sottovoce.server.store.store import Store
+
+    learn_until(stopping.is_set, Store.open(settings.database))
+
+
+def _begin() -> None:
+    """Set up a process: it logs, leaves Ctrl-C to the watcher, and dies when the watcher does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+
+    def outlive() -> None:
+        if parent is not None:
+            wait([parent.sentinel])
+            os._exit(1)  # at once, as if killed: nothing that was acknowledged can be lost
+
+    threading.Thread(target=outlive, daemon=True).start()
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)

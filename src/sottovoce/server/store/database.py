@@ -1,0 +1,95 @@
+"""What the store asks of a database, and the one door through which its errors leave.
+
+No error of the database driver or of SQLAlchemy gets out: their messages may hold the parameters
+of a statement, which are reports. What gets out is a StoreError that names the kind of error.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from sottovoce.shared.errors import StoreError
+
+# How long to wait for a lock that another transaction holds.
+PATIENCE_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The learner's lock of one experiment, and the connection that goes with it."""
+
+    connection: Connection
+    release: Callable[[], None]
+
+
+class Database(ABC):
+    """One database, reached through a pool of connections."""
+
+    # What a migration calls by a name in braces, as this database spells it.
+    words: ClassVar[Mapping[str, str]]
+    # The end of a query that makes the transactions that write take turns.
+    take_turns: ClassVar[str]
+    # The errors of the driver, for the few places that use it without SQLAlchemy.
+    driver_errors: ClassVar[type[Exception]]
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Do what must be done before the first connection to a new database."""
+
+    @abstractmethod
+    def lock_schema(self, connection: Connection) -> None:
+        """Let no other transaction migrate until this one ends."""
+
+    @abstractmethod
+    def known(self, connection: Connection, experiment: int, nonces: Sequence[bytes]) -> set[bytes]:
+        """Return which of the nonces are in the log."""
+
+    @abstractmethod
+    def insert(
+        self,
+        connection: Connection,
+        experiment: int,
+        reports: Sequence[tuple[bytes, bytes]],
+        *,
+        after: int,
+    ) -> None:
+        """Write new reports (nonce, body) at the positions from after + 1 on."""
+
+    @abstractmethod
+    def hold(self, experiment: int, *, fingerprint: str) -> Held | None:
+        """Take the learner's lock, or return None if another has it."""
+
+    @abstractmethod
+    def trouble(self, error: BaseException) -> StoreError:
+        """Say what the database must be or do for an error not to come; show no value."""
+
+    @contextmanager
+    def transaction(self, *, writes: bool = False) -> Iterator[Connection]:
+        """Lend a connection for one transaction, which is rolled back if an error leaves it."""
+        with self.told(), self.engine.connect() as connection, begun(connection, writes=writes):
+            yield connection
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Turn every error of the database into a StoreError that holds no value."""
+        try:
+            yield
+        except (SQLAlchemyError, self.driver_errors, OSError) as error:
+            cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
+            raise self.trouble(cause) from None
+
+
+@contextmanager
+def begun(connection: Connection, *, writes: bool = False) -> Iterator[Connection]:
+    """Run one transaction on a connection; one that writes says so at its beginning."""
+    connection.execution_options(writes=writes)
+    with connection.begin():
+        yield connection

@@ -1,0 +1,207 @@
+"""SQLite: one file, which several processes of one machine may use at once."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Any, ClassVar
+
+from sqlalchemy import Connection, QueuePool, create_engine, event
+
+from sottovoce.server.store.database import PATIENCE_SECONDS, Database, Held
+from sottovoce.shared.errors import StoreError, StoreFull, must
+
+# Marks the file as a store, so that no other database is ever taken for one ("SovS").
+APPLICATION_ID = 0x536F7653
+# WAL: readers and the writer do not wait for each other. FULL: on disk when a commit returns.
+# Nonces are random and so touch every page of their index: a cache that holds it (64 MiB), and
+# a WAL that takes many batches before it is copied to the file (16,000 pages), double the speed.
+SETTINGS = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA cache_size = -65536",
+    "PRAGMA wal_autocheckpoint = 16000",
+)
+# Rows of one statement: the interpreter's lock is given away at each statement, and may be long
+# in coming back, so there should be few. More than 999 parameters some builds of SQLite refuse.
+ROWS_AT_ONCE = 250
+
+# What the database must be or do, by SQLite's own code of the error.
+_RULES = {
+    sqlite3.SQLITE_NOTADB: "be an SQLite file",
+    sqlite3.SQLITE_CANTOPEN: "be a file that exists and can be opened",
+    sqlite3.SQLITE_BUSY: f"be free within {PATIENCE_SECONDS} seconds",
+    sqlite3.SQLITE_READONLY: "be writable",
+    sqlite3.SQLITE_CORRUPT: "be undamaged",
+    sqlite3.SQLITE_FULL: "have room on its disk",
+}
+
+
+class Sqlite(Database):
+    """One file."""
+
+    words: ClassVar = {"bytes": "BLOB", "number": "INTEGER PRIMARY KEY"}
+    take_turns = ""  # whoever begins to write has the whole database
+    driver_errors = sqlite3.Error
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        # The connection used last has most of the file in its cache: take that one first.
+        engine = create_engine(
+            "sqlite://",
+            creator=self._connect,
+            poolclass=QueuePool,
+            pool_use_lifo=True,
+            hide_parameters=True,
+        )
+        event.listen(engine, "begin", _begin)
+        super().__init__(engine)
+
+    def prepare(self) -> None:
+        """Make the file where there is none."""
+        if not self.path.parent.is_dir():
+            folder = repr(str(self.path.parent))
+            raise StoreError(must("the database", "be in a folder that exists", folder))
+        self.path.touch()
+        # Changing to WAL needs the file for oneself, and SQLite does not wait for that by itself.
+        with closing(self._lock("migration", patience=PATIENCE_SECONDS)):
+            self._connect().close()
+
+    def lock_schema(self, connection: Connection) -> None:
+        """Mark the file as ours; a transaction that writes is alone anyway."""
+        connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
+
+    def known(self, connection: Connection, experiment: int, nonces: Sequence[bytes]) -> set[bytes]:
+        """Ask in pieces."""
+        found: set[bytes] = set()
+        driver = _driver(connection)
+        for some in _pieces(nonces):
+            rows = driver.execute(_known_query(len(some)), (experiment, *some))
+            found.update(nonce for (nonce,) in rows)
+        return found
+
+    def insert(
+        self,
+        connection: Connection,
+        experiment: int,
+        reports: Sequence[tuple[bytes, bytes]],
+        *,
+        after: int,
+    ) -> None:
+        """Write many rows with each statement."""
+        driver = _driver(connection)
+        for some in _pieces(reports):
+            values = (experiment, after, *chain.from_iterable(some))
+            driver.execute(_insert_statement(len(some)), values)
+            after += len(some)
+
+    def hold(self, experiment: int, *, fingerprint: str) -> Held | None:
+        """Lock a file beside the database. The operating system lets go of it for the dead."""
+        with self.told():
+            try:
+                lock = self._lock(f"learner-{fingerprint}", patience=0)
+            except sqlite3.OperationalError as error:
+                if _code(error) == sqlite3.SQLITE_BUSY:
+                    return None
+                raise
+            try:
+                connection = self.engine.connect()
+                connection.detach()  # from the pool, where others need the place
+            except BaseException:
+                lock.close()
+                raise
+
+        def release() -> None:
+            connection.close()
+            lock.close()
+
+        return Held(connection, release)
+
+    def trouble(self, error: BaseException) -> StoreError:
+        """Name SQLite's own code of the error."""
+        name = getattr(error, "sqlite_errorname", type(error).__name__)
+        # The index of the WAL is a file of its own that can meet the end of the disk first.
+        full = _code(error) == sqlite3.SQLITE_FULL or name == "SQLITE_IOERR_SHMSIZE"
+        code = sqlite3.SQLITE_FULL if full else _code(error)
+        rule = _RULES.get(code, "be readable, writable and migrated")
+        return (StoreFull if full else StoreError)(f"the database must {rule}; {name}")
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = _open(self.path, mode="rw", patience=PATIENCE_SECONDS)
+        try:
+            (kind,) = connection.execute("PRAGMA application_id").fetchone()
+            if kind not in (0, APPLICATION_ID):
+                raise StoreError(must("the database", "be a new file or a store", "another file"))
+            for setting in SETTINGS:
+                connection.execute(setting)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _lock(self, name: str, *, patience: float) -> sqlite3.Connection:
+        """Lock an empty database beside the main one, until the connection is closed."""
+        beside = self.path.with_name(f"{self.path.name}-{name}")
+        lock = _open(beside, mode="rwc", patience=patience)
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except BaseException:
+            lock.close()
+            raise
+        return lock
+
+
+def _open(path: Path, *, mode: str, patience: float) -> sqlite3.Connection:
+    # As an address, so that a file is made only where that is wanted, and no name has a meaning
+    # of its own. Transactions are begun by hand, see _begin.
+    return sqlite3.connect(
+        f"{path.as_uri()}?mode={mode}",
+        uri=True,
+        isolation_level=None,
+        timeout=patience,
+        check_same_thread=False,
+    )
+
+
+def _driver(connection: Connection) -> sqlite3.Connection:
+    driver: sqlite3.Connection | None = connection.connection.driver_connection
+    if driver is None:
+        raise sqlite3.OperationalError("the connection is closed")
+    return driver
+
+
+@cache
+def _known_query(count: int) -> str:
+    marks = ", ".join("?" * count)
+    return f"SELECT nonce FROM report WHERE experiment = ? AND nonce IN ({marks})"  # noqa: S608
+
+
+@cache
+def _insert_statement(count: int) -> str:
+    """Write so many reports after a position.
+
+    OR ROLLBACK: a row that could not be written would undo the transaction, not the statement
+    alone, so SQLite need not note how to undo the statement; that is a third of the time.
+    """
+    rows = ", ".join(f"({place}, ?, ?)" for place in range(1, count + 1))
+    query = f"SELECT ?, ? + column1, column2, column3 FROM (VALUES {rows})"  # noqa: S608
+    return f"INSERT OR ROLLBACK INTO report (experiment, position, nonce, body) {query}"
+
+
+def _begin(connection: Connection) -> None:
+    # One that reads first and writes later could find that another has written in between.
+    writes = connection.get_execution_options().get("writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _code(error: BaseException) -> int:
+    """Return the code of an error without what SQLite adds to it in the upper bits."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def _pieces(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(items), ROWS_AT_ONCE):
+        yield items[start : start + ROWS_AT_ONCE]
