@@ -18,7 +18,7 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(READY)
 
-demo: setup ## a few thousand simulated people, and a picture of what was learned
+demo: setup ## a server, simulated people over HTTP, and a picture of what was learned
 	$(BIN)/sottovoce demo
 
 test: setup ## the tests that fit in a few minutes

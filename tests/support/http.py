@@ -139,7 +139,6 @@ def serving(
     watcher = threading.Thread(
         target=serve, args=(settings, listening), kwargs={"workers": workers, "stopped": stopped}
     )
-    environment = dict(os.environ)
     watcher.start()
     store = Store.open(settings.database)
     local = LocalServer(listening.url, key.public.hex(), store, settings)
@@ -153,8 +152,7 @@ def serving(
         stopped.set()
         watcher.join()
         store.close()
-        os.environ.clear()
-        os.environ.update(environment)
+        os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)  # its folder is gone
 
 
 def until(true: Any, *, patience: float = NEVER) -> None:

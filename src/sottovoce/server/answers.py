@@ -32,6 +32,8 @@ def problem(status: int, error: str, *, reason: str | None = None) -> Response:
     answer = as_json({"error": error} | ({"reason": reason} if reason else {}), status=status)
     if status in (429, 503, 507):
         answer.headers["retry-after"] = str(LATER)
+    if status == 408:
+        answer.headers["connection"] = "close"  # what is still to come is not waited for
     if status == 401:
         answer.headers["www-authenticate"] = "Bearer"
     return answer

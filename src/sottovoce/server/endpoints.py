@@ -3,8 +3,10 @@
 import asyncio
 import hmac
 import json
+import logging
 import tomllib
-from collections.abc import Awaitable, Callable
+import traceback
+from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -22,11 +24,15 @@ from sottovoce.server.openapi import document
 from sottovoce.shared.errors import ExperimentError, StoreError, StoreFull
 from sottovoce.shared.experiment import Experiment
 
+logger = logging.getLogger(__name__)
+
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 # A release never changes: caches may keep it for a year.
 FOR_EVER = "public, max-age=31536000, immutable"
 A_MOMENT = "public, max-age=1"
+# Bytes of a body that takes too long to read for the others to wait: 8 MiB of JSON take a second.
+LARGE = 256 * 1024
 # What a page of another origin may read, and of its headers.
 ANY_PAGE = (
     (b"access-control-allow-origin", b"*"),
@@ -62,6 +68,11 @@ def endpoint(function: Callable[[Request, Desk], Awaitable[Response]]) -> Endpoi
             return problem(503, "the database cannot be used just now; send it again later")
         except ClientDisconnect:
             return problem(400, "the request must arrive in full")
+        except Exception as error:
+            # Its kind and its place only: its text may hold what came.
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            logger.error("%s in %s:%s", type(error).__name__, place.filename, place.lineno)
+            return problem(500, "something went wrong here")
 
     return served
 
@@ -96,8 +107,7 @@ async def preflight(_: Request) -> Response:
 @endpoint
 async def take_report(request: Request, desk: Desk) -> Response:
     """Store one report."""
-    body = await read_body(request, desk.settings)
-    receipt = await desk.ingest.put(reports_in(request, body, desk.settings, batch=False))
+    receipt = await desk.ingest.put(await _reports(request, desk, batch=False))
     if receipt.refused:
         ((_, reason),) = receipt.refused
         message = f"the report was refused: {reason.value}"
@@ -109,10 +119,15 @@ async def take_report(request: Request, desk: Desk) -> Response:
 @endpoint
 async def take_batch(request: Request, desk: Desk) -> Response:
     """Store several reports; those that are refused do not keep the others out."""
+    receipt = await desk.ingest.put(await _reports(request, desk, batch=True))
+    return as_json(_table(receipt))
+
+
+async def _reports(request: Request, desk: Desk, *, batch: bool) -> Sequence[bytes]:
     body = await read_body(request, desk.settings)
-    return as_json(
-        _table(await desk.ingest.put(reports_in(request, body, desk.settings, batch=True)))
-    )
+    if len(body) < LARGE:
+        return reports_in(request, body, desk.settings, batch=batch)
+    return await asyncio.to_thread(reports_in, request, body, desk.settings, batch=batch)
 
 
 def _table(receipt: Receipt) -> dict[str, Any]:
@@ -221,7 +236,8 @@ async def create_experiment(request: Request, desk: Desk) -> Response:
     if kind not in readers:
         raise Stop(problem(415, "an experiment must be application/json or application/toml"))
     try:
-        experiment = Experiment.from_table(readers[kind](body.decode()))
+        table = await asyncio.to_thread(readers[kind], body.decode())
+        experiment = Experiment.from_table(table)
     except ExperimentError as error:
         # The rule only: what came may be anything, even the data of people.
         raise Stop(problem(422, str(error).partition("; got ")[0])) from None
@@ -263,11 +279,12 @@ def _check_token(request: Request, desk: Desk) -> None:
 
 async def _current(request: Request, desk: Desk) -> Current:
     fingerprint = request.path_params["experiment"]
-    if fingerprint not in desk.catalogue.current:
-        # It may be new, made through another worker; or the database may be away.
-        await asyncio.to_thread(desk.store.check)
-        await desk.ingest.refresh()
     current = desk.catalogue.current.get(fingerprint)
+    # It may be new, made through another worker; or the database may be away. Whoever asks for what
+    # is not there must not take the time of the thread that writes.
+    if current is None and fingerprint in await asyncio.to_thread(desk.store.newest_versions):
+        await desk.ingest.refresh()
+        current = desk.catalogue.current.get(fingerprint)
     if current is None:
         raise Stop(problem(404, "there is no such experiment here"))
     return current
@@ -326,8 +343,7 @@ async def _standings(desk: Desk) -> dict[str, metrics.Standing]:
 @endpoint
 async def do_nothing(request: Request, desk: Desk) -> Response:
     """Read a report, forget it, and answer as if it had been stored; for measurements."""
-    body = await read_body(request, desk.settings)
-    reports_in(request, body, desk.settings, batch=False)
+    await _reports(request, desk, batch=False)
     return as_json(_table(Receipt(stored=1)))
 
 

@@ -83,7 +83,7 @@ def method_from(value: Any) -> Method:
     fields = {field for kind in _METHODS.values() for field in kind.__dataclass_fields__}
     table = known_keys(value, what="method", known={"name", *fields})
     name = table.get("name")
-    if name not in _METHODS:
+    if not isinstance(name, str) or name not in _METHODS:
         raise ExperimentError(must("the method's name", f"be one of {[*_METHODS]}", repr(name)))
     kind = _METHODS[name]
     settings = {key: table[key] for key in table if key != "name"}

@@ -256,13 +256,15 @@ def table_from_json(text: str | bytes, *, kind: str) -> dict[str, Any]:
 
 
 def _check_version(version: int) -> None:
+    # Shown only where it can be a version: in JSON a mistake may have put anything there.
+    came = str(version) if 0 <= version < 256 else "another number"
     if version > WIRE_VERSION:
+        rule = f"be at most {WIRE_VERSION}"
         raise WireError(
-            Rejection.NEWER_WIRE,
-            must("the wire version", f"be at most {WIRE_VERSION}", f"{version}; upgrade sottovoce"),
+            Rejection.NEWER_WIRE, must("the wire version", rule, f"{came}; upgrade sottovoce")
         )
     if version < 1:
-        raise WireError(Rejection.MALFORMED, must("the wire version", "be at least 1", version))
+        raise WireError(Rejection.MALFORMED, must("the wire version", "be at least 1", came))
 
 
 def _check_length(what: str, *, expected: int, came: int) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sqlalchemy import Connection, QueuePool, create_engine, event
+from sqlalchemy.exc import DisconnectionError
 
 from sottovoce.server.store.database import PATIENCE_SECONDS, Database, Held
 from sottovoce.shared.errors import StoreError, StoreFull, must
@@ -58,6 +59,8 @@ class Sqlite(Database):
             hide_parameters=True,
         )
         event.listen(engine, "begin", _begin)
+        event.listen(engine, "connect", self._note_file)
+        event.listen(engine, "checkout", self._check_file)
         super().__init__(engine)
 
     def prepare(self) -> None:
@@ -128,6 +131,21 @@ class Sqlite(Database):
         code = sqlite3.SQLITE_FULL if full else _code(error)
         rule = _RULES.get(code, "be readable, writable and migrated")
         return (StoreFull if full else StoreError)(f"the database must {rule}; {name}")
+
+    def _file(self) -> tuple[int, int]:
+        try:
+            found = self.path.stat()
+        except OSError:
+            raise StoreError("the database must be a file that exists; it is gone") from None
+        return found.st_dev, found.st_ino
+
+    def _note_file(self, _connection: object, record: Any) -> None:
+        record.info["file"] = self._file()
+
+    def _check_file(self, _connection: object, record: Any, _proxy: object) -> None:
+        """Write to no file that was deleted or replaced: an open one can still be written to."""
+        if record.info["file"] != self._file():
+            raise DisconnectionError("the file is another one now")
 
     def _connect(self) -> sqlite3.Connection:
         connection = _open(self.path, mode="rw", patience=PATIENCE_SECONDS)
