@@ -1,12 +1,22 @@
 import json
+import re
+import signal
+import sqlite3
 import subprocess
 import sys
+import time
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import sottovoce as sv
+from sottovoce.device.transport import Request, send
+from sottovoce.lab.environments import Floats
+from sottovoce.lab.local_server import running
+from sottovoce.lab.visitors import visit
 
 COMMAND = Path(sys.executable).parent / "sottovoce"
 
@@ -16,18 +26,93 @@ def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_the_demo_leaves_a_picture_and_says_what_was_learned(tmp_path: Path) -> None:
-    done = run("demo", "--people", "300", "--out", str(tmp_path))
+    done = run("demo", "--users", "300", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert "300 people took part; each sent one report with ε = 1." in done.stdout
-    assert "at random 0.33" in done.stdout
+    said = " ".join(done.stdout.split())
+    assert re.match(r"Status page: http://127\.0\.0\.1:\d+/experiments/[0-9a-f]{16}\b", said)
+    assert "300 people took part; each sent one report and spent ε = 1." in said
+    assert "arms at random bring 0.500, the best arm for everyone 0.831" in said
+    assert "Replaying the log of 300 reports gives the same releases." in said
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_demo_prints_nothing_but_json_when_asked(tmp_path: Path) -> None:
-    done = run("demo", "--people", "100", "--out", str(tmp_path), "--json")
+    done = run("demo", "--users", "100", "--out", str(tmp_path), "--json")
     figures = json.loads(done.stdout)
-    assert figures["status"]["reports"] == {"target": 100}
+    assert (figures["users"], figures["stored"], figures["agrees"]) == (100, 100, True)
     assert figures["picture"] == str(tmp_path / "demo.png")
+
+
+def test_the_demo_goes_on_for_ever_until_it_is_interrupted(tmp_path: Path) -> None:
+    arguments = [str(COMMAND), "demo", "--users", "100", "--forever", "--out", str(tmp_path)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            page = process.stdout.readline().split()[-1]
+            status = Request("GET", f"{page}/status")
+            for _ in range(600):
+                if json.loads(send(status).body)["stored"] > 250:
+                    break
+                time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            said, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    people = int(said.split()[0])
+    assert people >= 200
+    assert "the same releases" in " ".join(said.split())
+
+
+def test_a_key_is_made_once_and_shown_again(tmp_path: Path) -> None:
+    made = run("key", str(tmp_path / "my.key"))
+    assert re.fullmatch("[0-9a-f]{64}\n", made.stdout)
+    assert run("key", str(tmp_path / "my.key")).stdout == made.stdout
+    assert (tmp_path / "my.key").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_replay_says_where_a_database_disagrees_with_its_log(tmp_path: Path) -> None:
+    experiment = sv.Experiment(
+        arms=["a", "b"], context=[sv.Numeric("x", 0, 1)], epsilon=8.0, release_every=50, horizon=500
+    )
+    url = f"sqlite:///{tmp_path}/reports.db"
+    with running([experiment], database=url) as server:
+        rng = np.random.default_rng(0)
+        visit(server.url, experiment, OneCut(), key=server.key, people=300, rng=rng)
+        server.wait_until_learned(experiment)
+    good = run("replay", "--database", url)
+    assert good.returncode == 0
+    assert f"{experiment.fingerprint} (experiment): 300 reports" in good.stdout
+    assert "agrees" in good.stdout
+    with closing(sqlite3.connect(tmp_path / "reports.db")) as database, database:
+        database.execute("UPDATE release SET position = position + 1 WHERE version = 2")
+    bad = run("replay", "--database", url, "--json")
+    assert bad.returncode == 1
+    (found,) = json.loads(bad.stdout)
+    assert "release 2 follows from" in found["troubles"][0]
+
+
+class OneCut:
+    """Arm 0 is better below the middle, and arm 1 above."""
+
+    arms = 2
+    dimension = 1
+
+    def contexts(self, rng: np.random.Generator, n: int) -> Floats:
+        return rng.random((n, 1))
+
+    def means(self, contexts: Floats) -> Floats:
+        above = (contexts[:, 0] > 0.5).astype(float)
+        return np.stack([1 - above, above], axis=1)
+
+
+def test_the_speed_of_a_service_is_told(tmp_path: Path) -> None:
+    short = ["--seconds", "0.2", "--rounds", "1", "--reports", "50000", "--json"]
+    done = run("bench", "service", *short)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert [each["database"] for each in figures] == ["SQLite", "PostgreSQL"]
+    assert all(each["single"] > 0 and each["batch"] > 0 for each in figures)
 
 
 def test_the_receipt_of_a_ledger(tmp_path: Path) -> None:
@@ -43,6 +128,10 @@ def test_the_receipt_of_a_ledger(tmp_path: Path) -> None:
     [
         (["demo", "--epsilon", "-1"], "error: epsilon must be finite and > 0; got -1.0"),
         (["receipt", "no-such-file"], "error: a ledger must be an existing file"),
+        (["serve", "no-such.toml"], "error: no-such.toml must be a readable TOML file"),
+        (["serve", "--database", "mysql://x"], "begin with sqlite:/// or postgresql://"),
+        (["replay", "--database", "sqlite:////no/where.db"], "must be a file that exists"),
+        (["key", "/dev/null/x"], "error: /dev/null/x must be a file that can be written"),
         (
             ["demo", "--out", "/dev/null/x"],
             "error: /dev/null/x must be a folder that can be written",
@@ -56,7 +145,13 @@ def test_a_mistake_gets_one_clear_line(arguments: list[str], message: str) -> No
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["demo", "--help"], ["receipt", "--help"]])
+HELPS = ["demo", "serve", "replay", "key", "contribute", "simulate", "reproduce", "receipt"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], *([name, "--help"] for name in HELPS), ["bench", "service", "--help"]],
+)
 def test_every_command_explains_itself(arguments: list[str]) -> None:
     done = run(*arguments)
     assert done.returncode == 0

@@ -11,9 +11,9 @@ import sys
 from collections.abc import Sequence
 
 from sottovoce.cli import main
+from sottovoce.server import learning
 from sottovoce.server.ingest import Ingest, Receipt
-from sottovoce.server.store import postgres, schema
-from sottovoce.server.store.sqlite import Sqlite
+from sottovoce.server.store import log, postgres, schema
 
 if __name__ == "__main__":
     os.environ["MISTAKE"] = sys.argv.pop(1)
@@ -39,12 +39,19 @@ def forget_nonces() -> None:
         apply(connection, script.replace(",\n    UNIQUE (experiment, nonce)", ""))  # type: ignore[arg-type]
 
     schema._apply = without_index
-    Sqlite.known = lambda *_: set()  # type: ignore[method-assign]
+    log.choose_new = lambda reports, known: (list(reports), [True] * len(reports))
 
 
 def commit_without_waiting_for_the_disk() -> None:
     settings = postgres.SETTINGS
     postgres.SETTINGS = settings.replace("synchronous_commit = on", "synchronous_commit = off")
+
+
+def fail_to_learn() -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("as a test has it")
+
+    learning.learn_until = fail  # type: ignore[assignment]
 
 
 globals()[os.environ["MISTAKE"]]()

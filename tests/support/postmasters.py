@@ -1,26 +1,27 @@
 """Ways for a PostgreSQL server to die, and how it is brought back."""
 
-import contextlib
 import os
 import signal
-import subprocess
-import time
+from contextlib import suppress
 
 from support.databases import cluster
-from support.services import PATIENCE, alive, children, wait_until
+from support.services import alive, children, wait_until
 
 
 def kill_postmaster() -> None:
     """Kill the first process only: the others notice, when they get to it, and end."""
-    os.kill(_postmaster(), signal.SIGKILL)
+    postmaster, *others = processes()
+    os.kill(postmaster, signal.SIGKILL)
+    _clear_away([postmaster, *others])
 
 
 def kill_all() -> None:
     """Kill every process at once, as the end of a machine would."""
-    postmaster = _postmaster()
-    for pid in (postmaster, *children(postmaster)):
-        with contextlib.suppress(ProcessLookupError):
+    everyone = processes()
+    for pid in everyone:
+        with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+    _clear_away(everyone)
 
 
 def stop_at_once() -> None:
@@ -28,19 +29,20 @@ def stop_at_once() -> None:
     cluster().stop()
 
 
-def start_again() -> None:
-    """Start it, as soon as nobody uses what the dead one has left in memory."""
-    wait_until(lambda: not alive(_postmaster()), told="the postmaster must be dead")
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            cluster().start()
-        except subprocess.CalledProcessError:
-            assert time.monotonic() < deadline, "PostgreSQL must start again"
-            time.sleep(0.1)
-        else:
-            return
+def processes() -> list[int]:
+    """Return the postmaster and all that it has started."""
+    postmaster = int(cluster()._server.get_pid())
+    return [postmaster, *children(postmaster)]
 
 
-def _postmaster() -> int:
-    return int(cluster()._server.get_pid())
+def _clear_away(dead: list[int]) -> None:
+    """Wait for the last to end, and remove the lock files of the first.
+
+    PostgreSQL would do so itself, but not where nobody buries processes without a parent: it
+    takes those for alive.
+    """
+    wait_until(lambda: not any(map(alive, dead)), told="PostgreSQL must be dead")
+    server = cluster()._server
+    sockets = server.get_postmaster_info().socket_dir
+    for lock in (server.pgdata / "postmaster.pid", *sockets.glob(".s.PGSQL.*.lock")):
+        lock.unlink(missing_ok=True)

@@ -22,12 +22,12 @@ SIZES = (1, 1, 20, 60)
 LATER = (408, 429)
 
 
-# With one clearly good arm for everyone, so that there is something to learn soon.
+# The young need a reminder and the old a coach, the others not much: there is always more to learn.
 WALKING = """
 name = "walking"
 arms = ["control", "reminder", "coach"]
-epsilon = 4.0
-horizon = 20000
+epsilon = 8.0
+horizon = 100000
 release_every = 100
 
 [[context]]
@@ -39,6 +39,27 @@ name = "sleep"
 numeric = [4, 10]
 """
 
+# For people of the lab.
+PAIR = """
+name = "pair"
+arms = ["reminder", "coach"]
+epsilon = 4.0
+horizon = 3000
+release_every = 50
+
+[[context]]
+name = "age"
+numeric = [18, 90]
+
+[[context]]
+name = "sleep"
+numeric = [4, 10]
+"""
+
+
+def pair() -> sv.Experiment:
+    return sv.Experiment.from_table(tomllib.loads(PAIR))
+
 
 def walking() -> sv.Experiment:
     return sv.Experiment.from_table(tomllib.loads(WALKING))
@@ -49,9 +70,9 @@ def report_of(release: Release, rng: random.Random) -> bytes:
     device = sv.Device(release)
     age = rng.uniform(18, 90)
     arm = device.choose({"age": age, "sleep": rng.uniform(4, 10)})
-    is_good = arm == ("coach" if age > 50 else "reminder")
-    reward = float(rng.random() < (0.9 if is_good else 0.1))
-    return wire.report_to_bytes(device.report(reward=reward))
+    share = (age - 18) / 72
+    chance = {"control": 0.5, "reminder": 1 - share, "coach": share}[arm]
+    return wire.report_to_bytes(device.report(reward=float(rng.random() < chance)))
 
 
 class Senders:
@@ -60,12 +81,18 @@ class Senders:
     Each does what a client does: after no answer, 5xx, 408 or 429 the same bytes again. Now and
     then one forgets that it was answered, and sends once more; or loses heart, and never knows.
 
+    again: how often one forgets.
     sent: the bytes of each report that has left, by nonce. acknowledged: nonces.
     troubles: answers that no client should get.
     """
 
     def __init__(
-        self, url: str, experiment: sv.Experiment, *, sizes: Sequence[int] = SIZES
+        self,
+        url: str,
+        experiment: sv.Experiment,
+        *,
+        sizes: Sequence[int] = SIZES,
+        again: float = 0.1,
     ) -> None:
         self.sent: dict[bytes, bytes] = {}
         self.acknowledged: set[bytes] = set()
@@ -75,6 +102,7 @@ class Senders:
         self._experiment = experiment
         self._release = sv.Learner(experiment).release()
         self._asked = 0.0
+        self._again = again
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=self._keep_on, args=(most,), daemon=True) for most in sizes
@@ -100,7 +128,7 @@ class Senders:
         goal = len(self.acknowledged) + more
         deadline = time.monotonic() + patience
         while len(self.acknowledged) < goal:
-            assert not self.troubles, self.troubles
+            assert not self.troubles, self.troubles[0]
             assert time.monotonic() < deadline, "the service did not come back"
             time.sleep(0.01)
 
@@ -141,13 +169,13 @@ class Senders:
             table = json.loads(said)
             taken = table.get("stored", 0) + table.get("repeated", 0)
             if status != 200 or table["refused"] or taken != len(reports):
-                self.troubles.append(f"status {status}: {said!r}")
+                self.troubles.append(f"lost, by status {status}: {said[:200]!r}")
                 return
             if acknowledged and table["stored"]:
-                self.troubles.append("a report that was acknowledged before was stored again")
+                self.troubles.append("stored twice, or acknowledged and then lost")
             acknowledged = True
             self.acknowledged.update(map(nonce_of, reports))
-            if rng.random() < 0.9:
+            if rng.random() >= self._again:
                 return
 
     def _refresh(self, link: http.client.HTTPConnection) -> None:

@@ -17,6 +17,8 @@ from sottovoce.shared.errors import TransportError
 from sottovoce.shared.experiment import Experiment
 
 COMMAND = [str(Path(sys.executable).with_name("sottovoce"))]
+# The same with a mistake, whose name comes next. -P: beside it are modules named as others are.
+FAULTY = [sys.executable, "-P", str(Path(__file__).with_name("faulty_service.py"))]
 # Seconds after which something hangs.
 PATIENCE = 60.0
 
@@ -108,6 +110,11 @@ class Service:
         return said[said.rfind("Serving at") :]
 
     @property
+    def key(self) -> str:
+        """The public key that it signs with."""
+        return self.output.partition("Public key")[2].split()[0]
+
+    @property
     def watcher(self) -> int:
         return self._groups[-1].pid
 
@@ -125,7 +132,12 @@ class Service:
         with self._output.open("ab") as output:
             self._groups.append(
                 subprocess.Popen(
-                    self._command, stdout=output, stderr=output, start_new_session=True
+                    self._command,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                    # One that is killed leaves its temporary files: where the test's own are.
+                    env={**os.environ, "TMPDIR": str(self._output.parent)},
                 )
             )
 

@@ -17,7 +17,7 @@ from sottovoce.device.ledger import OneReport
 from sottovoce.lab.environments import Environment, Floats, draw_people
 from sottovoce.lab.people import features_of
 from sottovoce.shared.errors import TransportError, must
-from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.experiment import TARGET, Experiment
 
 TABLETS = 8
 # Seconds between two looks for a newer release: what a phone does in hours happens here in seconds.
@@ -62,6 +62,7 @@ def visit(
     key: str,
     people: int,
     rng: np.random.Generator,
+    population: str = TARGET,
     tablets: int = TABLETS,
     each: Callable[[], None] = lambda: None,
 ) -> Visit:
@@ -86,6 +87,7 @@ def visit(
             experiment=experiment.fingerprint,
             keys=[key],
             ledger=ledger,
+            population=population,
             refresh_every=REFRESH_EVERY,
             public_arms=True,  # simulated people have no secrets
         )

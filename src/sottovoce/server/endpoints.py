@@ -309,6 +309,9 @@ async def health(request: Request, desk: Desk) -> Response:
 async def ready(request: Request, desk: Desk) -> Response:
     """Say whether reports can be stored just now."""
     await asyncio.to_thread(desk.store.check)
+    known = desk.catalogue.current
+    if not all(each.fingerprint in known for each in desk.settings.experiments):
+        return problem(503, "the server is starting")
     return as_json({"status": "ready"})
 
 

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from time import monotonic, perf_counter
+from time import perf_counter
 
 from sottovoce.server import metrics
 from sottovoce.server.catalogue import Catalogue
@@ -20,8 +20,6 @@ from sottovoce.shared.wire import experiment_of, nonce_of
 
 # Reports that go into one commit, roughly: the last delivery may bring it above.
 MOST_TOGETHER = 10_000
-# Seconds between two looks for new releases that reports can cause.
-LOOK_AGAIN = 0.05
 
 _NEWER = (Rejection.UNKNOWN_EXPERIMENT, Rejection.UNKNOWN_RELEASE)
 
@@ -54,7 +52,6 @@ class Ingest:
         self._bell = asyncio.Event()
         # One thread: it alone writes to the log and uses the catalogue.
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="ingest")
-        self._looked = -LOOK_AGAIN
 
     async def put(self, reports: Sequence[bytes]) -> Receipt:
         """Return when all of them are stored or refused; raise StoreError or TooMany otherwise."""
@@ -113,9 +110,16 @@ class Ingest:
         for d, delivery in enumerate(deliveries):
             for place, report in enumerate(delivery):
                 places[experiment_of(report)].append((d, place))
+        is_up_to_date = False
         for fingerprint, at in places.items():
             reports = [deliveries[d][place] for d, place in at]
-            verdicts = self._check(fingerprint, reports)
+            verdicts = self._catalogue.check(fingerprint, reports)
+            if not is_up_to_date and any(each in _NEWER for each in verdicts):
+                # A refusal is for good: nothing is unknown before the database has been asked, and
+                # if that cannot answer, all have to come again.
+                self._catalogue.refresh()
+                is_up_to_date = True
+                verdicts = self._catalogue.check(fingerprint, reports)
             good = [
                 (nonce_of(each), each) for each, no in zip(reports, verdicts, strict=True) if not no
             ]
@@ -129,14 +133,6 @@ class Ingest:
                     receipts[d].repeated += 1
         _count(receipts, seconds=perf_counter() - begun)
         return receipts
-
-    def _check(self, fingerprint: str, reports: Sequence[bytes]) -> list[Rejection | None]:
-        verdicts = self._catalogue.check(fingerprint, reports)
-        if monotonic() - self._looked < LOOK_AGAIN or not any(each in _NEWER for each in verdicts):
-            return verdicts
-        self._looked = monotonic()
-        self._catalogue.refresh()
-        return self._catalogue.check(fingerprint, reports)
 
 
 def _count(receipts: Sequence[Receipt], *, seconds: float) -> None:

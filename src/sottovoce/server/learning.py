@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from typing import Protocol
 
 from sottovoce.estimate.learner import Learner
 from sottovoce.server.store.store import Learning, LoggedRelease, Store
@@ -20,7 +21,9 @@ from sottovoce.shared.experiment import Experiment
 
 logger = logging.getLogger(__name__)
 
-READ_AT_ONCE = 20_000
+# Reports that are read at once: so many, or fewer if they are large; at first, not knowing, few.
+READ_AT_ONCE, READ_FIRST = 20_000, 1000
+MOST_BYTES = 32 * 1024 * 1024
 STANDING_EVERY = 0.5  # seconds
 SAVE_EVERY = 10.0
 LOOK_EVERY = 0.25
@@ -48,6 +51,27 @@ def learn(learner: Learner, reports: Sequence[bytes], *, position: int) -> Itera
         if release.version != before:
             text = wire.release_to_json(release)
             yield LoggedRelease(release.version, position + taken, text)
+
+
+class Reads(Protocol):
+    """Reads the log of one experiment."""
+
+    def __call__(self, *, after: int, limit: int) -> list[bytes]:
+        """Return the reports at the positions after + 1, after + 2, … in order."""
+
+
+def pieces(read: Reads, *, after: int, until: int) -> Iterator[list[bytes]]:
+    """Read the log from one position to another, or to its end, in pieces that fit in memory."""
+    most = READ_FIRST
+    while after < until:
+        asked = min(most, until - after)
+        reports = read(after=after, limit=asked)
+        if reports:
+            yield reports
+            most = max(1, min(READ_AT_ONCE, MOST_BYTES // max(map(len, reports))))
+        if len(reports) < asked:
+            return
+        after += asked
 
 
 def standing_of(learner: Learner) -> str:
@@ -78,15 +102,18 @@ class Seat:
 
     def turn(self) -> bool:
         """Count what is new in the log and publish what follows; say whether there was any."""
-        reports = self._session.read(after=self._position, limit=READ_AT_ONCE)
-        releases = list(learn(self._learner, reports, position=self._position))
-        self._position += len(reports)
+        before = self._position
+        releases: list[LoggedRelease] = []
+        for reports in pieces(self._session.read, after=before, until=before + READ_AT_ONCE):
+            releases += learn(self._learner, reports, position=self._position)
+            self._position += len(reports)
+        has_counted = self._position > before
         now = time.monotonic()
         tell = self._told != self._position and now - self._stood >= STANDING_EVERY
-        save = bool(reports) and now - self._saved >= SAVE_EVERY
+        save = has_counted and now - self._saved >= SAVE_EVERY
         if releases or tell or save:
             self._write(releases, tell=tell, save=save)
-        return bool(reports)
+        return has_counted
 
     def close(self) -> None:
         """Save the learner and let go of it."""
@@ -122,10 +149,7 @@ def _resume(session: Learning, experiment: Experiment) -> tuple[Learner, int]:
     published = session.releases(after=learner.release().version)
     until = published[-1].position if published else position
     again: list[LoggedRelease] = []
-    while position < until:
-        reports = session.read(after=position, limit=min(READ_AT_ONCE, until - position))
-        if not reports:
-            break
+    for reports in pieces(session.read, after=position, until=until):
         again += learn(learner, reports, position=position)
         position += len(reports)
     if again != published:
@@ -165,6 +189,7 @@ class School:
         self._seats: dict[str, Seat] = {}
         self._set_aside: set[str] = set()
         self._looked = -LOOK_EVERY
+        self._warned = ""
 
     def turn(self) -> bool:
         """Give each learner a turn; say whether any report was counted."""
@@ -198,12 +223,24 @@ class School:
         for fingerprint, text in self._store.experiments():
             if fingerprint in self._seats or fingerprint in self._set_aside:
                 continue
-            session = self._store.learning(fingerprint)
+            try:
+                session = self._store.learning(fingerprint)
+            except StoreError as error:
+                if not self._seats:
+                    raise
+                # Each takes a connection, and there may be no more: those that sit go on.
+                self._warn(f"experiment {fingerprint} has to wait for a learner: {error}")
+                return
             if session is None:
                 continue
             with self._others_go_on(fingerprint, let_go=session.close):
                 self._seats[fingerprint] = Seat(session, Experiment.from_table(json.loads(text)))
                 logger.info("learning %s", fingerprint)
+
+    def _warn(self, text: str) -> None:
+        if text != self._warned:  # once, however long it lasts
+            self._warned = text
+            logger.warning("%s", text)
 
     @contextmanager
     def _others_go_on(self, fingerprint: str, *, let_go: Callable[[], None]) -> Iterator[None]:

@@ -3,16 +3,15 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 
 from sottovoce.estimate.learner import Learner
-from sottovoce.server.learning import learn
+from sottovoce.server.learning import learn, pieces
 from sottovoce.server.store.store import LoggedRelease, Store
 from sottovoce.shared import wire
 from sottovoce.shared.errors import StoreError, must
 from sottovoce.shared.experiment import Experiment
-
-READ_AT_ONCE = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +56,16 @@ def replay(
     rebuilt = [LoggedRelease(1, 0, wire.release_to_json(learner.release()))]
     troubles: list[str] = []
     position = 0
-    while position < length:
-        most = min(READ_AT_ONCE, length - position)
-        reports = store.read(fingerprint, after=position, limit=most)
+    before: list[bytes] = []
+    for reports in pieces(partial(store.read, fingerprint), after=0, until=length):
+        if reports[0] in before:  # what comes next has come already
+            troubles.append(f"a report before number {position + 1} of the log is missing")
+        before = reports
         rebuilt += learn(learner, reports, position=position)
         position += len(reports)
         each(position)
-        if len(reports) < most:
-            troubles.append(f"the log goes up to {length}, and has {position} reports only")
-            break
+    if position != length:
+        troubles.append(f"the log goes up to {length}, and has {position} reports only")
     counted = sum(learner.status().reports.values())
     if counted != position:
         troubles.append(f"{position - counted} of {position} reports in the log cannot be counted")

@@ -190,6 +190,7 @@ def _work(settings: Settings, listening: Listening, metrics: str) -> None:
     gc.freeze()
     config = uvicorn.Config(
         create_app(settings),
+        proxy_headers=False,
         access_log=False,  # addresses of people are nobody's business
         log_config=None,
         server_header=False,

@@ -27,13 +27,20 @@ class Held:
     release: Callable[[], None]
 
 
+@dataclass(frozen=True, slots=True)
+class EndOfLog:
+    """Where the log of an experiment ends, and which of some nonces are in it."""
+
+    experiment: int
+    length: int
+    known: set[bytes]
+
+
 class Database(ABC):
     """One database, reached through a pool of connections."""
 
     # What a migration calls by a name in braces, as this database spells it.
     words: ClassVar[Mapping[str, str]]
-    # The end of a query that makes the transactions that write take turns.
-    take_turns: ClassVar[str]
     # The errors of the driver, for the few places that use it without SQLAlchemy.
     driver_errors: ClassVar[type[Exception]]
 
@@ -49,8 +56,13 @@ class Database(ABC):
         """Let no other transaction migrate until this one ends."""
 
     @abstractmethod
-    def known(self, connection: Connection, experiment: int, nonces: Sequence[bytes]) -> set[bytes]:
-        """Return which of the nonces are in the log."""
+    def take_turn(
+        self, connection: Connection, fingerprint: str, nonces: Sequence[bytes]
+    ) -> EndOfLog:
+        """Wait for others who append to the log, then look at its end.
+
+        Nobody else appends to it until the transaction ends.
+        """
 
     @abstractmethod
     def insert(

@@ -28,13 +28,18 @@ class LoggedRelease:
     text: str
 
 
-def experiment_of(connection: Connection, fingerprint: str, *, take_turns: str = "") -> int:
-    """Return an experiment's number. take_turns: see Database; it makes writers wait here."""
-    query = "SELECT id FROM experiment WHERE fingerprint = :fingerprint"
-    number = connection.execute(text(query + take_turns), {"fingerprint": fingerprint}).scalar()
+def experiment_of(connection: Connection, fingerprint: str) -> int:
+    """Return an experiment's number."""
+    query = text("SELECT id FROM experiment WHERE fingerprint = :fingerprint")
+    number = connection.execute(query, {"fingerprint": fingerprint}).scalar()
+    return there(number, fingerprint)
+
+
+def there(number: int | None, fingerprint: str) -> int:
+    """Return the number of an experiment, if there is one."""
     if number is None:
         raise StoreError(must("an experiment", "be in the database", repr(fingerprint)))
-    return int(number)
+    return number
 
 
 def add_experiment(connection: Connection, fingerprint: str, table: str, first: str) -> bool:

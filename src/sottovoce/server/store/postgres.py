@@ -7,7 +7,8 @@ import psycopg
 from psycopg.errors import DiskFull
 from sqlalchemy import URL, Connection, create_engine, event, text
 
-from sottovoce.server.store.database import PATIENCE_SECONDS, Database, Held
+from sottovoce.server.store import log
+from sottovoce.server.store.database import PATIENCE_SECONDS, Database, EndOfLog, Held
 from sottovoce.shared.errors import StoreError, StoreFull
 
 # The first half of every advisory lock of ours ("Sovo"); the second is the experiment's number,
@@ -24,7 +25,24 @@ SET tcp_keepalives_interval = 10;
 SET tcp_keepalives_count = 3;
 """
 # What the address may say otherwise, as libpq names it.
-ADDRESS = {"connect_timeout": "10", "keepalives_idle": "20", "application_name": "sottovoce"}
+ADDRESS = {
+    "application_name": "sottovoce",
+    "connect_timeout": "10",
+    "keepalives_idle": "20",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+}
+
+LOCKED = "SELECT id FROM experiment WHERE fingerprint = %s FOR NO KEY UPDATE"
+END = """
+SELECT max(position) FROM report
+WHERE experiment = (SELECT id FROM experiment WHERE fingerprint = %s)
+"""
+KNOWN = """
+SELECT nonce FROM report
+WHERE experiment = (SELECT id FROM experiment WHERE fingerprint = %s) AND nonce = ANY (%b)
+"""
 
 # What the database must be or do, by the first two letters of the SQLSTATE.
 _RULES = {
@@ -46,8 +64,6 @@ class Postgres(Database):
         "bytes": "BYTEA",
         "number": "INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
     }
-    # Against each other only: a release may be published while reports are appended.
-    take_turns = " FOR NO KEY UPDATE"
     driver_errors = psycopg.Error
 
     def __init__(self, url: URL) -> None:
@@ -71,10 +87,24 @@ class Postgres(Database):
         connection.execute(text("SET LOCAL lock_timeout = 0"))
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock, 0)"), {"lock": LOCK})
 
-    def known(self, connection: Connection, experiment: int, nonces: Sequence[bytes]) -> set[bytes]:
-        """Ask for all at once."""
-        query = "SELECT nonce FROM report WHERE experiment = %b AND nonce = ANY (%b)"
-        return set(connection.exec_driver_sql(query, (experiment, list(nonces))).scalars())
+    def take_turn(
+        self, connection: Connection, fingerprint: str, nonces: Sequence[bytes]
+    ) -> EndOfLog:
+        """Lock the experiment's row, then look: one trip to the server for all of it.
+
+        Each statement sees what was committed before it began, and the first one waits until
+        whoever appended before has committed. Against each other only: a release may be published
+        while reports are appended.
+        """
+        driver = _driver(connection)
+        with driver.pipeline():
+            locked = driver.execute(LOCKED, (fingerprint,))
+            end = driver.execute(END, (fingerprint,))
+            known = driver.execute(KNOWN, (fingerprint, list(nonces)), binary=True)
+        experiment = log.there((locked.fetchone() or (None,))[0], fingerprint)
+        return EndOfLog(
+            experiment, (end.fetchone() or (0,))[0] or 0, {nonce for (nonce,) in known.fetchall()}
+        )
 
     def insert(
         self,

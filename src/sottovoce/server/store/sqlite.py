@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 from sqlalchemy import Connection, QueuePool, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 
-from sottovoce.server.store.database import PATIENCE_SECONDS, Database, Held
+from sottovoce.server.store import log
+from sottovoce.server.store.database import PATIENCE_SECONDS, Database, EndOfLog, Held
 from sottovoce.shared.errors import StoreError, StoreFull, must
 
 # Marks the file as a store, so that no other database is ever taken for one ("SovS").
@@ -23,7 +24,7 @@ SETTINGS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
-    "PRAGMA cache_size = -65536",
+    "PRAGMA cache_size = -16384",
     "PRAGMA wal_autocheckpoint = 16000",
 )
 # Rows of one statement: the interpreter's lock is given away at each statement, and may be long
@@ -45,7 +46,6 @@ class Sqlite(Database):
     """One file."""
 
     words: ClassVar = {"bytes": "BLOB", "number": "INTEGER PRIMARY KEY"}
-    take_turns = ""  # whoever begins to write has the whole database
     driver_errors = sqlite3.Error
 
     def __init__(self, path: Path) -> None:
@@ -77,14 +77,17 @@ class Sqlite(Database):
         """Mark the file as ours; a transaction that writes is alone anyway."""
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
 
-    def known(self, connection: Connection, experiment: int, nonces: Sequence[bytes]) -> set[bytes]:
-        """Ask in pieces."""
-        found: set[bytes] = set()
-        driver = _driver(connection)
+    def take_turn(
+        self, connection: Connection, fingerprint: str, nonces: Sequence[bytes]
+    ) -> EndOfLog:
+        """Look, nonces in pieces: a transaction that writes is alone from its beginning."""
+        experiment = log.experiment_of(connection, fingerprint)
+        known: set[bytes] = set()
         for some in _pieces(nonces):
-            rows = driver.execute(_known_query(len(some)), (experiment, *some))
-            found.update(nonce for (nonce,) in rows)
-        return found
+            marks = ", ".join("?" * len(some))
+            query = f"SELECT nonce FROM report WHERE experiment = ? AND nonce IN ({marks})"  # noqa: S608
+            known.update(connection.exec_driver_sql(query, (experiment, *some)).scalars())
+        return EndOfLog(experiment, log.length(connection, experiment), known)
 
     def insert(
         self,

@@ -63,13 +63,12 @@ class Store:
         if not reports:
             return []
         database = self._database
+        nonces = [nonce for nonce, _ in reports]
         with database.transaction(writes=True) as connection:
-            experiment = log.experiment_of(connection, fingerprint, take_turns=database.take_turns)
-            known = database.known(connection, experiment, [nonce for nonce, _ in reports])
-            new, answers = log.choose_new(reports, known)
+            end = database.take_turn(connection, fingerprint, nonces)
+            new, answers = log.choose_new(reports, end.known)
             if new:
-                after = log.length(connection, experiment)
-                database.insert(connection, experiment, new, after=after)
+                database.insert(connection, end.experiment, new, after=end.length)
         return answers
 
     def read(self, fingerprint: str, *, after: int, limit: int) -> list[bytes]:
