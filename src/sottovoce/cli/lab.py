@@ -190,6 +190,7 @@ def service(
     seconds: Annotated[float, typer.Option(min=0.1, help="Time for each round.")] = 2.0,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of single reports.")] = 5,
     reports: Annotated[int, typer.Option(min=50_000, help="Reports in batches.")] = 1_000_000,
+    connections: Annotated[int, typer.Option(min=1, help="Clients with single reports.")] = 128,
     postgres: Annotated[
         str | None,
         typer.Option(help="An empty PostgreSQL database; else pgserver's, if that is installed."),
@@ -204,6 +205,7 @@ def service(
             seconds=seconds,
             rounds=rounds,
             reports=reports,
+            connections=connections,
             postgres=postgres,
             tell=lambda what: shown.update(what),
         )

@@ -30,7 +30,6 @@ from sottovoce.shared.release import Release
 from sottovoce.shared.schema import Numeric
 from sottovoce.shared.signed import SignedRelease
 
-CONNECTIONS = 64
 BATCH = 5000
 # Reports that are made by real devices; sent again and again, each time with a new nonce.
 POOL = 4000
@@ -69,6 +68,7 @@ def measure_service(
     seconds: float = 2.0,
     rounds: int = 5,
     reports: int = 1_000_000,
+    connections: int = 128,
     postgres: str | None = None,
     tell: Callable[[str], object] = lambda what: None,
 ) -> list[ServiceSpeed]:
@@ -83,7 +83,15 @@ def measure_service(
             if address is not None:
                 databases.append(("PostgreSQL", address))
             return [
-                _measure(name, url, seconds=seconds, rounds=rounds, reports=reports, tell=tell)
+                _measure(
+                    name,
+                    url,
+                    seconds=seconds,
+                    rounds=rounds,
+                    reports=reports,
+                    connections=connections,
+                    tell=tell,
+                )
                 for name, url in databases
             ]
 
@@ -95,6 +103,7 @@ def _measure(
     seconds: float,
     rounds: int,
     reports: int,
+    connections: int,
     tell: Callable[[str], object],
 ) -> ServiceSpeed:
     experiment = Experiment(
@@ -112,7 +121,7 @@ def _measure(
         def rate(path: str) -> float:
             requests = lambda: post(path, report())  # noqa: E731
             load = as_fast_as_possible(
-                server.url, requests, connections=CONNECTIONS, seconds=seconds
+                server.url, requests, connections=connections, seconds=seconds
             )
             return uvloop.run(load).rate
 
@@ -127,7 +136,7 @@ def _measure(
                 server.url,
                 lambda: post("/reports", report()),
                 rate=single / 2,
-                connections=CONNECTIONS,
+                connections=connections,
                 seconds=2 * seconds,
             )
         )

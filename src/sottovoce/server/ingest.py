@@ -19,7 +19,7 @@ from sottovoce.shared.errors import Rejection
 from sottovoce.shared.wire import experiment_of, nonce_of
 
 # Reports that go into one commit, roughly: the last delivery may bring it above.
-MOST_TOGETHER = 10_000
+MOST_TOGETHER = 20_000
 
 _NEWER = (Rejection.UNKNOWN_EXPERIMENT, Rejection.UNKNOWN_RELEASE)
 

@@ -27,13 +27,8 @@ class Held:
     release: Callable[[], None]
 
 
-@dataclass(frozen=True, slots=True)
-class EndOfLog:
-    """Where the log of an experiment ends, and which of some nonces are in it."""
-
-    experiment: int
-    length: int
-    known: set[bytes]
+class AlreadyThere(StoreError):
+    """A nonce is in the log already; nothing was written."""
 
 
 class Database(ABC):
@@ -56,24 +51,19 @@ class Database(ABC):
         """Let no other transaction migrate until this one ends."""
 
     @abstractmethod
-    def take_turn(
-        self, connection: Connection, fingerprint: str, nonces: Sequence[bytes]
-    ) -> EndOfLog:
-        """Wait for others who append to the log, then look at its end.
+    def append(
+        self, connection: Connection, fingerprint: str, reports: Sequence[tuple[bytes, bytes]]
+    ) -> None:
+        """Write reports (nonce, body) to the end of a log; raise AlreadyThere if one is in it.
 
         Nobody else appends to it until the transaction ends.
         """
 
     @abstractmethod
-    def insert(
-        self,
-        connection: Connection,
-        experiment: int,
-        reports: Sequence[tuple[bytes, bytes]],
-        *,
-        after: int,
-    ) -> None:
-        """Write new reports (nonce, body) at the positions from after + 1 on."""
+    def known(
+        self, connection: Connection, fingerprint: str, nonces: Sequence[bytes]
+    ) -> set[bytes]:
+        """Return which of the nonces are in a log, and let nobody append until we are done."""
 
     @abstractmethod
     def hold(self, experiment: int, *, fingerprint: str) -> Held | None:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import psycopg
-from psycopg.errors import DiskFull
+from psycopg.errors import DiskFull, UniqueViolation
 from sqlalchemy import URL, Connection, create_engine, event, text
 
 from sottovoce.server.store import log
-from sottovoce.server.store.database import PATIENCE_SECONDS, Database, EndOfLog, Held
+from sottovoce.server.store.database import PATIENCE_SECONDS, AlreadyThere, Database, Held
 from sottovoce.shared.errors import StoreError, StoreFull
 
 # The first half of every advisory lock of ours ("Sovo"); the second is the experiment's number,
@@ -34,14 +34,27 @@ ADDRESS = {
     "tcp_user_timeout": "30000",
 }
 
+# More reports than these are copied in, which is what PostgreSQL is fastest at.
+FEW = 500
+
 LOCKED = "SELECT id FROM experiment WHERE fingerprint = %s FOR NO KEY UPDATE"
 END = """
-SELECT max(position) FROM report
+SELECT coalesce(max(position), 0) FROM report
 WHERE experiment = (SELECT id FROM experiment WHERE fingerprint = %s)
 """
 KNOWN = """
 SELECT nonce FROM report
 WHERE experiment = (SELECT id FROM experiment WHERE fingerprint = %s) AND nonce = ANY (%b)
+"""
+APPENDED = """
+INSERT INTO report (experiment, position, nonce, body)
+SELECT id, last + place, new.nonce, new.body
+FROM experiment
+CROSS JOIN LATERAL (
+    SELECT coalesce(max(position), 0) AS last FROM report WHERE experiment = id
+) AS report_end
+CROSS JOIN unnest(%b::bytea[], %b::bytea[]) WITH ORDINALITY AS new (nonce, body, place)
+WHERE fingerprint = %s
 """
 
 # What the database must be or do, by the first two letters of the SQLSTATE.
@@ -63,6 +76,7 @@ class Postgres(Database):
     words: ClassVar = {
         "bytes": "BYTEA",
         "number": "INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        "clustered": "",
     }
     driver_errors = psycopg.Error
 
@@ -87,42 +101,47 @@ class Postgres(Database):
         connection.execute(text("SET LOCAL lock_timeout = 0"))
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock, 0)"), {"lock": LOCK})
 
-    def take_turn(
-        self, connection: Connection, fingerprint: str, nonces: Sequence[bytes]
-    ) -> EndOfLog:
-        """Lock the experiment's row, then look: one trip to the server for all of it.
+    def append(
+        self, connection: Connection, fingerprint: str, reports: Sequence[tuple[bytes, bytes]]
+    ) -> None:
+        """Lock the experiment's row, then write. Few reports need one trip to the server.
 
         Each statement sees what was committed before it began, and the first one waits until
-        whoever appended before has committed. Against each other only: a release may be published
-        while reports are appended.
+        whoever appended before has committed. Only those who append wait for each other: a release
+        may be published meanwhile.
         """
         driver = _driver(connection)
+        ordered = sorted(reports)
+        if len(ordered) <= FEW:
+            nonces, bodies = ([*each] for each in zip(*ordered, strict=True))
+            with driver.pipeline():
+                locked = driver.execute(LOCKED, (fingerprint,))
+                driver.execute(APPENDED, (nonces, bodies, fingerprint))
+            log.there((locked.fetchone() or (None,))[0], fingerprint)
+            return
         with driver.pipeline():
             locked = driver.execute(LOCKED, (fingerprint,))
             end = driver.execute(END, (fingerprint,))
-            known = driver.execute(KNOWN, (fingerprint, list(nonces)), binary=True)
         experiment = log.there((locked.fetchone() or (None,))[0], fingerprint)
-        return EndOfLog(
-            experiment, (end.fetchone() or (0,))[0] or 0, {nonce for (nonce,) in known.fetchall()}
-        )
-
-    def insert(
-        self,
-        connection: Connection,
-        experiment: int,
-        reports: Sequence[tuple[bytes, bytes]],
-        *,
-        after: int,
-    ) -> None:
-        """Copy the rows in; that is what PostgreSQL is fastest at."""
+        after = (end.fetchone() or (0,))[0]
         columns = "report (experiment, position, nonce, body)"
         with (
-            _driver(connection).cursor() as cursor,
+            driver.cursor() as cursor,
             cursor.copy(f"COPY {columns} FROM STDIN (FORMAT BINARY)") as copy,
         ):
             copy.set_types(("int4", "int8", "bytea", "bytea"))
-            for position, (nonce, body) in enumerate(reports, after + 1):
+            for position, (nonce, body) in enumerate(ordered, after + 1):
                 copy.write_row((experiment, position, nonce, body))
+
+    def known(
+        self, connection: Connection, fingerprint: str, nonces: Sequence[bytes]
+    ) -> set[bytes]:
+        """Ask for all at once, when it is our turn."""
+        driver = _driver(connection)
+        with driver.pipeline():
+            driver.execute(LOCKED, (fingerprint,))
+            found = driver.execute(KNOWN, (fingerprint, list(nonces)), binary=True)
+        return {nonce for (nonce,) in found.fetchall()}
 
     def hold(self, experiment: int, *, fingerprint: str) -> Held | None:
         """Lock within a session: who loses the session loses the lock, and cannot write either."""
@@ -158,6 +177,8 @@ class Postgres(Database):
         """Name the kind of the error; its text may show the values of a row."""
         state = getattr(error, "sqlstate", None)
         kind = type(error).__name__ + (f" ({state})" if state else "")
+        if isinstance(error, UniqueViolation):
+            return AlreadyThere("a nonce must be new to the log; one is not")
         if isinstance(error, DiskFull):
             return StoreFull(f"the database must have room on its disk; {kind}")
         if state is None and isinstance(error, psycopg.OperationalError):

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, QueuePool, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 
 from sottovoce.server.store import log
-from sottovoce.server.store.database import PATIENCE_SECONDS, Database, EndOfLog, Held
+from sottovoce.server.store.database import PATIENCE_SECONDS, AlreadyThere, Database, Held
 from sottovoce.shared.errors import StoreError, StoreFull, must
 
 # Marks the file as a store, so that no other database is ever taken for one ("SovS").
@@ -25,11 +25,16 @@ SETTINGS = (
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
     "PRAGMA cache_size = -16384",
-    "PRAGMA wal_autocheckpoint = 16000",
+    "PRAGMA wal_autocheckpoint = 64000",
 )
 # Rows of one statement: the interpreter's lock is given away at each statement, and may be long
 # in coming back, so there should be few. More than 999 parameters some builds of SQLite refuse.
 ROWS_AT_ONCE = 250
+
+END = """
+SELECT id, coalesce((SELECT max(position) FROM report WHERE experiment = id), 0)
+FROM experiment WHERE fingerprint = ?
+"""
 
 # What the database must be or do, by SQLite's own code of the error.
 _RULES = {
@@ -45,7 +50,11 @@ _RULES = {
 class Sqlite(Database):
     """One file."""
 
-    words: ClassVar = {"bytes": "BLOB", "number": "INTEGER PRIMARY KEY"}
+    words: ClassVar = {
+        "bytes": "BLOB",
+        "number": "INTEGER PRIMARY KEY",
+        "clustered": "WITHOUT ROWID",
+    }
     driver_errors = sqlite3.Error
 
     def __init__(self, path: Path) -> None:
@@ -77,32 +86,29 @@ class Sqlite(Database):
         """Mark the file as ours; a transaction that writes is alone anyway."""
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
 
-    def take_turn(
-        self, connection: Connection, fingerprint: str, nonces: Sequence[bytes]
-    ) -> EndOfLog:
-        """Look, nonces in pieces: a transaction that writes is alone from its beginning."""
-        experiment = log.experiment_of(connection, fingerprint)
-        known: set[bytes] = set()
-        for some in _pieces(nonces):
-            marks = ", ".join("?" * len(some))
-            query = f"SELECT nonce FROM report WHERE experiment = ? AND nonce IN ({marks})"  # noqa: S608
-            known.update(connection.exec_driver_sql(query, (experiment, *some)).scalars())
-        return EndOfLog(experiment, log.length(connection, experiment), known)
-
-    def insert(
-        self,
-        connection: Connection,
-        experiment: int,
-        reports: Sequence[tuple[bytes, bytes]],
-        *,
-        after: int,
+    def append(
+        self, connection: Connection, fingerprint: str, reports: Sequence[tuple[bytes, bytes]]
     ) -> None:
-        """Write many rows with each statement."""
+        """Write many rows with each statement. A transaction that writes is alone anyway."""
         driver = _driver(connection)
-        for some in _pieces(reports):
+        found = driver.execute(END, (fingerprint,)).fetchone() or (None, 0)
+        experiment, after = log.there(found[0], fingerprint), found[1]
+        for some in _pieces(sorted(reports)):
             values = (experiment, after, *chain.from_iterable(some))
             driver.execute(_insert_statement(len(some)), values)
             after += len(some)
+
+    def known(
+        self, connection: Connection, fingerprint: str, nonces: Sequence[bytes]
+    ) -> set[bytes]:
+        """Ask in pieces."""
+        experiment = log.experiment_of(connection, fingerprint)
+        driver = _driver(connection)
+        found: set[bytes] = set()
+        for some in _pieces(nonces):
+            rows = driver.execute(_known_query(len(some)), (experiment, *some))
+            found.update(nonce for (nonce,) in rows)
+        return found
 
     def hold(self, experiment: int, *, fingerprint: str) -> Held | None:
         """Lock a file beside the database. The operating system lets go of it for the dead."""
@@ -129,6 +135,8 @@ class Sqlite(Database):
     def trouble(self, error: BaseException) -> StoreError:
         """Name SQLite's own code of the error."""
         name = getattr(error, "sqlite_errorname", type(error).__name__)
+        if name == "SQLITE_CONSTRAINT_UNIQUE":
+            return AlreadyThere("a nonce must be new to the log; one is not")
         # The index of the WAL is a file of its own that can meet the end of the disk first.
         full = _code(error) == sqlite3.SQLITE_FULL or name == "SQLITE_IOERR_SHMSIZE"
         code = sqlite3.SQLITE_FULL if full else _code(error)

@@ -1,6 +1,6 @@
 -- The log of each experiment, and what was made of it. Nothing here tells when a report came, or
--- from where. {bytes} and {number} stand for what the two databases spell differently; a statement
--- ends with a semicolon at the end of a line.
+-- from where. {bytes}, {number} and {clustered} stand for what the two databases spell differently; a
+-- statement ends with a semicolon at the end of a line.
 
 CREATE TABLE experiment (
     id {number},
@@ -18,7 +18,7 @@ CREATE TABLE report (
     body {bytes} NOT NULL,
     PRIMARY KEY (experiment, position),
     UNIQUE (experiment, nonce)
-);
+) {clustered};
 
 -- Position: how many reports of the log the release follows from. Texts are packed with zlib.
 CREATE TABLE release (
