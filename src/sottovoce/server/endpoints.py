@@ -220,7 +220,13 @@ async def _standing(current: Current, desk: Desk) -> tuple[int, int, dict[str, A
     fingerprint = current.experiment.fingerprint
     stored = await asyncio.to_thread(desk.store.length, fingerprint)
     found = await asyncio.to_thread(desk.store.standing, fingerprint)
-    return (stored, 0, {}) if found is None else (stored, found[0], json.loads(found[1]))
+    if found is None:
+        return stored, 0, {}
+    learned, standing = found[0], json.loads(found[1])
+    if standing["status"]["release"] > current.release.version:
+        # Who is told of a release here can have it here.
+        await desk.ingest.refresh()
+    return stored, learned, standing
 
 
 # Experiments.

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 # Reports that are read at once: so many, or fewer if they are large; at first, not knowing, few.
 READ_AT_ONCE, READ_FIRST = 20_000, 1000
 MOST_BYTES = 32 * 1024 * 1024
-STANDING_EVERY = 0.5  # seconds
+STANDING_EVERY, LEAST_BETWEEN = 0.5, 0.05  # seconds
 SAVE_EVERY = 10.0
 LOOK_EVERY = 0.25
 # Seconds to wait when nothing came: little while reports flow, more when none do.
@@ -109,7 +109,9 @@ class Seat:
             self._position += len(reports)
         has_counted = self._position > before
         now = time.monotonic()
-        tell = self._told != self._position and now - self._stood >= STANDING_EVERY
+        # While reports flow, now and then; when all are counted, at once.
+        since = STANDING_EVERY if has_counted else LEAST_BETWEEN
+        tell = self._told != self._position and now - self._stood >= since
         save = has_counted and now - self._saved >= SAVE_EVERY
         if releases or tell or save:
             self._write(releases, tell=tell, save=save)

@@ -25,7 +25,9 @@ from sottovoce.shared.errors import DeviceError, RowsError, must
 from sottovoce.shared.experiment import Experiment, canonical_json
 from sottovoce.shared.release import Release
 
-CHUNK = 5000
+# Rows that are made for one release, unless somebody says: as many as the learner takes in before
+# it looks at its sums, within bounds.
+FEWEST, MOST = 100, 5000
 PATIENCE = 300.0
 
 
@@ -52,7 +54,7 @@ def contribute(
     state: str | os.PathLike[str] | None = None,
     refused: str | os.PathLike[str] | None = None,
     only_check: bool = False,
-    chunk: int = CHUNK,
+    chunk: int | None = None,
     patience: float = PATIENCE,
     transport: Transport = http.send,
     progress: OnProgress | None = None,
@@ -67,11 +69,12 @@ def contribute(
     state: the journal; see ``default_state``. Keep it: without it, rows would be sent again.
     refused: where to list the rows that do not fit, as file, line and reason.
     only_check: say which rows fit, and send nothing.
-    chunk: rows that are read, privatised and sent at once.
+    chunk: rows that are read, privatised and sent at once. The fewer, the more closely they follow
+        the releases; as many as the learner takes in between two looks, if nobody says.
     patience: seconds without any success at the server after which the run stops.
     on_wait: is told the trouble and the seconds before each pause.
     """
-    most = check.whole_number(chunk, what="chunk", least=1)
+    most = None if chunk is None else check.whole_number(chunk, what="chunk", least=1)
     link = Link(
         server,
         experiment=experiment,
@@ -82,6 +85,7 @@ def contribute(
     )
     public = link.release().experiment
     pins = _agree(public, population=population, epsilon=epsilon)
+    most = most or min(max(public.release_every, FEWEST), MOST)
     columns = Columns(arm_column, reward_column, dict(renamed or {}))
     path = default_state(experiment, population) if state is None else Path(state)
     paths = [Path(os.fspath(each)) for each in files]
@@ -172,6 +176,7 @@ class _Run:
                 self.journal.keep(begun.sha256, rows=(done, now), reports=reports)
                 done, made = now, made + len(reports)
                 self.link.send(self.journal)
+                self.link.wait_for_learner()
                 self.progress(Progress(str(source.path), done, begun.rows))
         return made
 

@@ -4,6 +4,7 @@ What a release and an answer must be like is told by ``releases.py`` and ``sendi
 other device. Here is only who waits, and for how long.
 """
 
+import json
 import secrets
 import time
 from collections import Counter
@@ -20,6 +21,9 @@ from sottovoce.shared.release import Release
 
 # Nothing of this changes by waiting: the address or the experiment is wrong.
 _NOT_HERE = frozenset({400, 401, 403, 404, 410})
+
+# Seconds that a learner is given at most to count a chunk, and between two looks at how far it is.
+MOMENT, LOOK_EVERY = 1.0, 0.03
 
 OnWait = Callable[[str, float], None]
 """Is told the trouble, and for how many seconds it is waited."""
@@ -96,6 +100,16 @@ class Link:
         self.refused += sender.refused
         self.repeated += sender.repeated
 
+    def wait_for_learner(self) -> None:
+        """Give the learner a moment to count what was sent, so that the next rows meet its policy.
+
+        A report for an older policy says less. But it is only a hint: nothing depends on it.
+        """
+        page = Request("GET", f"{self._server}/experiments/{self._experiment}/status")
+        deadline = self._clock() + MOMENT
+        while self._clock() < deadline and _is_behind(self._answer(page)):
+            self._sleep(LOOK_EVERY)
+
     def _newest(self, found: Verified | None) -> Release:
         known = self._known
         if known is None or (found is not None and found.release.version > known.release.version):
@@ -137,3 +151,13 @@ class Link:
         if self._on_wait is not None:
             self._on_wait(self._trouble, wait)
         self._sleep(wait)
+
+
+def _is_behind(response: Response | None) -> bool:
+    """Say whether a status page tells of reports that are stored and not learned yet."""
+    try:
+        table = json.loads(response.body) if response and response.status == 200 else {}
+        stored, learned = table["stored"], table["learned"]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return False
+    return type(stored) is int and type(learned) is int and stored > learned

@@ -61,7 +61,8 @@ class Store:
         They are on disk when this returns. True means stored now, False that the nonce was there
         already. Those who append to the same log take turns, so positions have no gap. Reports of
         one call stand in the order of their nonces, which are random: that is quicker, for the
-        index of nonces has them together, and tells nothing of who came first.
+        index of nonces has them together, and tells nothing of who came first. (No report of a call
+        can be for a release that follows from another one of it, so any order can be learned.)
         """
         if not reports:
             return []
