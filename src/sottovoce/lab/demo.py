@@ -1,6 +1,9 @@
 """The demo: a server on SQLite, and simulated people who come to it over real HTTP."""
 
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,7 +58,8 @@ def run(
 ) -> Summary:
     """Play the demo with a progress bar, and leave a picture in ``out``.
 
-    forever: when all users have come, others do, until the program is interrupted.
+    forever: when all users have come, others do, until the program is interrupted. Interrupted it
+        can be in either case, and then tells of those who came.
     tell: called with the address of the status page, as soon as there is one.
     """
     try:
@@ -75,14 +79,23 @@ def run(
     rng = np.random.default_rng(seed)
     with running([experiment], port=port) as server:
         tell(f"{server.url}/experiments/{experiment.fingerprint}")
-        visits = [_watched(server, experiment, environment, users, rng)]
-        try:
-            while forever:
-                visits.append(_watched(server, experiment, environment, users, rng))
-        except KeyboardInterrupt:
-            pass
+        visits: list[Visit] = []
+        with _interruptible() as stopped:
+            while not visits or (forever and not stopped()):
+                visits.append(_watched(server, experiment, environment, users, rng, stopped))
         server.wait_until_learned(experiment)
         return _summary(server, experiment, environment, visits, picture=out / "demo.png")
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """Let Ctrl-C be a request, where otherwise it could strike anywhere."""
+    stopped = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda *_: stopped.set())
+    try:
+        yield stopped.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _watched(
@@ -91,6 +104,7 @@ def _watched(
     environment: Slope,
     users: int,
     rng: np.random.Generator,
+    stopped: Callable[[], bool],
 ) -> Visit:
     """Let people come, with a progress bar."""
     columns = (TextColumn("people"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -104,6 +118,7 @@ def _watched(
             people=users,
             rng=rng,
             each=lambda: progress.advance(task),
+            until=stopped,
         )
 
 
@@ -116,6 +131,8 @@ def _summary(
     picture: Path,
 ) -> Summary:
     regret: Floats = np.concatenate([each.regret for each in visits])
+    if not len(regret):
+        raise ExperimentError("the demo must go on until somebody has come; it was stopped before")
     replayed = replay(server.store, experiment.fingerprint)
     published = server.store.releases(experiment.fingerprint)[-1]
     release = wire.release_from_json(published.text)

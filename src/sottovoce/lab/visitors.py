@@ -65,12 +65,14 @@ def visit(
     population: str = TARGET,
     tablets: int = TABLETS,
     each: Callable[[], None] = lambda: None,
+    until: Callable[[], bool] = lambda: False,
 ) -> Visit:
     """Let people come and use whichever tablet is free; return when every report is stored.
 
     ``rng`` draws the world only: choices and noise come from the operating system.
 
     each: called after every person, from any thread, for a progress bar.
+    until: nobody comes any more once this is so.
     """
     contexts, means, outcomes = draw_people(environment, rng, people)
     if len(outcomes) == 0:
@@ -91,7 +93,7 @@ def visit(
             refresh_every=REFRESH_EVERY,
             public_arms=True,  # simulated people have no secrets
         )
-        while (person := next(queue)) < people:
+        while not until() and (person := next(queue)) < people:
             ledger.next_person()
             arm = arms[client.choose(features_of(experiment, contexts[person]))]
             client.report(reward=float(outcomes[person, arm]))
@@ -107,4 +109,7 @@ def visit(
     with ThreadPoolExecutor(tablets) as room:
         for done in [room.submit(use, ledger) for ledger in ledgers]:
             done.result()
-    return Visit(reward, regret, [cost for ledger in ledgers for cost in ledger.spent])
+    came = min(next(queue), people)  # whoever took a number was served
+    return Visit(
+        reward[:came], regret[:came], [cost for ledger in ledgers for cost in ledger.spent]
+    )
