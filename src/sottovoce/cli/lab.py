@@ -26,10 +26,13 @@ class Model(Enum):
 
 
 class MethodName(Enum):
-    """The methods."""
+    """The methods, and the baselines of the lab."""
 
     whisper = "whisper"
     ldpmab = "ldpmab"
+    abse = "abse"
+    linear = "linear"
+    nn = "nn"
 
 
 class Guarantee(Enum):
@@ -76,9 +79,11 @@ def simulate(
     """Ask what would happen: the mean regret of a method in a simulated world."""
     from sottovoce.lab.ask import ask
 
-    settings: Method = Ldpmab(preset.value, c)
+    settings: Method | str = method.value
     if method is MethodName.whisper:
         settings = Whisper(guarantee.value, delta, public_arms)
+    elif method is MethodName.ldpmab:
+        settings = Ldpmab(preset.value, c)
     answer = ask(
         model.value,
         method=settings,

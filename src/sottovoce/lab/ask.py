@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sottovoce.lab.baselines import Baseline
 from sottovoce.lab.environments import regret_at_random
 from sottovoce.lab.reproduce.cases import MODELS, Model
 from sottovoce.lab.simulate import simulate
@@ -22,7 +23,7 @@ class Answer:
 def ask(
     model: Model,
     *,
-    method: Method,
+    method: Method | Baseline | str,
     epsilon: float,
     n: int,
     release_every: int,

@@ -3,6 +3,8 @@
 An environment is any object with the four members of ``Environment``; nothing is registered.
 Rewards are 1 with probability ``means`` and 0 otherwise, unless it also has a method
 ``rewards(rng, contexts, arm) -> (n,)`` with values in [0, 1], for n people who all get one arm.
+One whose people are not drawn one by one from a law has a method ``deal(rng, n) -> contexts (n, d),
+means (n, K)``, which is asked instead of the two (lab/data/deck.py).
 """
 
 from dataclasses import dataclass
@@ -187,10 +189,16 @@ def draw_people(
     The last has no rows if rewards are 1 with probability ``means``. What an environment of a
     user's own returns is checked here.
     """
-    contexts = _in_unit_interval(
-        environment.contexts(rng, n), (n, environment.dimension), "contexts(rng, n)"
-    )
-    means = means_at(environment, contexts)
+    deal = getattr(environment, "deal", None)
+    if deal is not None:
+        dealt, brings = deal(rng, n)
+        contexts = _in_unit_interval(dealt, (n, environment.dimension), "deal(rng, n)")
+        means = _in_unit_interval(brings, (n, environment.arms), "deal(rng, n)")
+    else:
+        contexts = _in_unit_interval(
+            environment.contexts(rng, n), (n, environment.dimension), "contexts(rng, n)"
+        )
+        means = means_at(environment, contexts)
     rewards = getattr(environment, "rewards", None)
     if rewards is None:
         return contexts, means, np.empty((0, environment.arms))

@@ -1,6 +1,6 @@
 """Ask "what would happen": one run of a method in a simulated world, in milliseconds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sottovoce.estimate.history import Dated
+from sottovoce.lab.baselines import Baseline, baseline_from
 from sottovoce.lab.crowd.ldpmab.play import LdpmabPlay
 from sottovoce.lab.crowd.play import Play
 from sottovoce.lab.crowd.whisper.play import WhisperPlay
@@ -77,7 +78,7 @@ class Result:
 def simulate(
     environment: Environment,
     *,
-    method: Method | str = "whisper",
+    method: Method | Baseline | Mapping[str, Any] | str = "whisper",
     epsilon: float,
     n: int,
     seed: int,
@@ -88,6 +89,8 @@ def simulate(
 ) -> Result:
     """Play n people, one report each, and return what happened.
 
+    method: one with a learner and devices or a baseline of the lab; also by name, or as a table
+        with its name and settings.
     points: places of [0, 1]^d at which to follow the local regret and the arms.
     not_private_leaking_noise: NOT PRIVATE. Only the people inside a bin add noise to it, as in
         the authors' experiments. It exists to reproduce their figures; no device can do it.
@@ -96,6 +99,9 @@ def simulate(
         came = f"the class {environment.__name__}"
         raise ExperimentError(must("an environment", "be an object", f"{came}: add ()"))
     check.whole_number(n, what="n", least=1)
+    baseline = baseline_from(method)
+    # A baseline is none of an experiment's own methods: it is played in place of the default.
+    own: Any = method if baseline is None else "whisper"
     experiment = Experiment(
         arms=[f"arm {k}" for k in range(environment.arms)],
         context=[Numeric(f"x{axis + 1}", 0, 1) for axis in range(environment.dimension)],
@@ -110,7 +116,7 @@ def simulate(
             )
             for m, each in enumerate(auxiliary, start=1)
         ],
-        method=method,
+        method=own,
         release_every=release_every,
         seed=seed,
     )
@@ -121,29 +127,29 @@ def simulate(
             came = f"{world.arms} and {world.dimension}"
             raise ExperimentError(must("an auxiliary environment", rule, came))
     policies = [behaviour(environment.arms, each.kappa) for each in auxiliary]
-    run = _Run(experiment, environment, points, leaking=not_private_leaking_noise)
+    play = _begin(experiment, baseline, leaking=not_private_leaking_noise)
+    run = _Run(play, environment, points)
     for m, each in enumerate(auxiliary):
         run.contribute(worlds[m], each.users, policy=policies[m], population=m + 1)
     run.serve(environment, n)
     return run.result()
 
 
+def _begin(experiment: Experiment, baseline: Baseline | None, *, leaking: bool) -> Play:
+    """Begin the crowd of a method, or a baseline."""
+    if baseline is None and isinstance(experiment.settings, Ldpmab):
+        return LdpmabPlay(experiment, leaking=leaking)
+    if leaking:
+        raise ExperimentError(must("leaking noise", "be asked of ldpmab alone", "another method"))
+    return WhisperPlay(experiment) if baseline is None else baseline.play(experiment)
+
+
 class _Run:
     """The crowd on its way, block by block, so that memory stays flat."""
 
-    def __init__(
-        self, experiment: Experiment, environment: Environment, points: Any, *, leaking: bool
-    ) -> None:
-        self.experiment = experiment
-        settings = experiment.settings
-        if isinstance(settings, Ldpmab):
-            self.play: Play = LdpmabPlay(experiment, leaking=leaking)
-        elif leaking:
-            raise ExperimentError(
-                must("leaking noise", "be asked of ldpmab alone", "another method")
-            )
-        else:
-            self.play = WhisperPlay(experiment)
+    def __init__(self, play: Play, environment: Environment, points: Any) -> None:
+        self.play = play
+        self.experiment = experiment = play.experiment
         self.world, self.chance = np.random.default_rng(experiment.seed).spawn(2)
         self.points = _check_points(experiment, points)
         self.point_means = means_at(environment, self.points)

@@ -1,0 +1,67 @@
+"""Flights out of New York in 2013: early, on time or late (K = 3).
+
+Newark (EWR, 116487) is the target, Kennedy (JFK, 108539) and LaGuardia (LGA, 100776) are auxiliary.
+Arrivals 10 minutes before schedule and more are early, those more than 15 minutes after it late.
+Only what is known before departure is used: the schedule, and the weather at that hour. Flights
+without an arrival (cancelled or diverted) or without weather are left out; other gaps of the
+weather stay gaps.
+"""
+
+from os import PathLike
+
+import numpy as np
+
+from sottovoce.lab.data.columns import Levels, Numbers, strings, take
+from sottovoce.lab.data.folder import Wanted
+from sottovoce.lab.data.prepare import DEFAULT, Crowd, Preparation, Reduce, prepare
+from sottovoce.lab.data.sample import DataSet
+from sottovoce.shared.errors import ExperimentError, must
+
+FILE = Wanted(
+    ("nycflights13/nycflights13_weather.parquet",),
+    "the flights of nycflights13 with the hourly weather at their origin, 336776 rows",
+)
+
+EARLY, LATE = -10, 15
+NUMBERS = (
+    *("sched_dep_time", "sched_arr_time", "distance", "temp", "dewp", "humid", "wind_dir"),
+    *("wind_speed", "precip", "pressure", "visib"),
+)
+CODES = ("month", "dow", "carrier", "dest")
+PLAIN = ("sched_dep_time", "month", "carrier")
+
+
+def flights(
+    data_dir: str | PathLike[str] | None = None,
+    *,
+    reduce: Reduce = DEFAULT,
+    plain: bool = False,
+) -> DataSet:
+    """Load the data set.
+
+    plain: three named features (time of departure, month, airline), not a reduction of all.
+    """
+    file = FILE.open(data_dir)
+    file.require((*NUMBERS, *CODES, "origin", "arr_delay"), what="the columns of flights")
+    delay, weather = file.column("arr_delay"), file.column("temp")
+    if not isinstance(delay, Numbers):
+        raise ExperimentError(must("column 'arr_delay'", "hold numbers", "text"))
+    kept = ~(delay.missing() | weather.missing())
+    columns = take(
+        {
+            **{name: file.column(name) for name in NUMBERS},
+            **{name: strings(file.column(name)) for name in CODES},
+        },
+        kept,
+    )
+    late = np.searchsorted([EARLY, LATE], delay.values[kept], side="left")
+    origin = strings(file.column("origin")).take(kept)
+    crowd = Crowd(
+        name="flights",
+        columns=columns,
+        label=Levels(late.astype(np.int64), ("early", "on time", "late")),
+        target=origin.codes_in(("EWR",)) == 0,
+        auxiliary={name: origin.codes_in((name,)) == 0 for name in ("JFK", "LGA")},
+        dropped=int((~kept).sum()),
+    )
+    return prepare(crowd, Preparation(features=PLAIN if plain else None, reduce=reduce))

@@ -1,0 +1,237 @@
+"""Many columns to d axes: standardise, one-hot, a few directions, then each of them to [0, 1].
+
+    x_i    the encoded columns of person i, (p,), less the mean of the fitting rows
+    C      their covariance in the fitting rows, (p, p)
+    s_i    = x_i·D, the scores, with directions D (p, d)
+    u_i    = F_j(s_ij) for each axis j, with the distribution function F_j of the fitting rows
+
+D is one of two things. Without labels: the first d principal components of C. With the labels of
+the fitting rows: first the directions along which a ridge regression of the classes says most (K-1
+of them at most), then the principal components of what these leave over.
+
+A reduction is fitted on auxiliary or public rows, and published. It is a handful of averages over
+those rows (means, a covariance, shares), and with labels their averages too. The ε of their reports
+does not cover it: who has to protect these rows as well fits it on public data, or names the
+features and their bounds.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sottovoce.lab.data.axis import Axis
+from sottovoce.lab.data.columns import Column, Columns, Levels, Numbers, seen
+from sottovoce.lab.environments import Counts, Floats
+from sottovoce.shared.errors import ExperimentError, must
+
+BLOCK = 16384
+FARTHEST = 4.0
+"""Standard deviations from the mean beyond which all numbers count alike."""
+
+MOST_LEVELS = 64
+"""A column with more keeps the most frequent levels; the others are coded like unknown ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """(x - mean) / deviation, in one column, cut off at ±4; 0 where it is missing.
+
+    Without the cut, one enormous value could make a component of its own, and a column that hardly
+    varies among the fitting rows could throw everybody else to the end of an axis.
+    """
+
+    name: str
+    mean: float
+    deviation: float
+    width: int = 1
+
+    def write(self, column: Column, out: Floats) -> None:
+        if not isinstance(column, Numbers):
+            raise ExperimentError(must(f"column {self.name!r}", "hold numbers everywhere", "text"))
+        far = np.clip((column.values - self.mean) / self.deviation, -FARTHEST, FARTHEST)
+        out[:, 0] = np.nan_to_num(far)
+
+
+@dataclass(frozen=True, slots=True)
+class _OneOf:
+    """A column of 0 and 1 for each level; all 0 where the level is missing or unknown.
+
+    Two levels share one column if neither is ever missing.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    paired: bool
+
+    @property
+    def width(self) -> int:
+        return 1 if self.paired else len(self.levels)
+
+    def write(self, column: Column, out: Floats) -> None:
+        if not isinstance(column, Levels):
+            raise ExperimentError(must(f"column {self.name!r}", "hold text everywhere", "numbers"))
+        codes = column.codes_in(self.levels)
+        if self.paired:
+            codes = codes - 1  # the first level is 0, the second 1
+        rows = np.flatnonzero(codes >= 0)
+        out[:] = 0
+        out[rows, codes[rows]] = 1
+
+
+_Code = _Number | _OneOf
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A fitted map from columns to contexts; a pure function of the rows it was fitted on."""
+
+    codes: tuple[_Code, ...]
+    mean: Floats
+    directions: Floats
+    axes: tuple[Axis, ...]
+    features: tuple[str, ...]
+
+    @property
+    def encoded(self) -> int:
+        """The number of columns before the reduction, p."""
+        return len(self.mean)
+
+    @classmethod
+    def fit(
+        cls,
+        columns: Columns,
+        *,
+        dimensions: int,
+        labels: Counts | None = None,
+        levels: Mapping[str, Sequence[str]] | None = None,
+    ) -> "Reduction":
+        """Fit on the rows of some columns.
+
+        labels: the class of each row, for directions that tell classes apart.
+        levels: all levels of some columns, if they are publicly known; otherwise those that occur.
+        """
+        known = {} if levels is None else levels
+        codes = tuple(_fit_code(name, column, known) for name, column in columns.items())
+        width = sum(code.width for code in codes)
+        if width < dimensions:
+            rule = f"be at most the {width} encoded columns"
+            raise ExperimentError(must("dimensions", rule, dimensions))
+        classes = 0 if labels is None else int(labels.max()) + 1
+        right = np.zeros((_length(columns), 0)) if labels is None else np.eye(classes)[labels]
+        n = len(right)
+        total, square, cross = np.zeros(width), np.zeros((width, width)), np.zeros((width, classes))
+        start = 0
+        for block in _encoded(codes, columns):
+            total += block.sum(axis=0)
+            square += block.T @ block
+            cross += block.T @ right[start : start + len(block)]
+            start += len(block)
+        mean = total / n
+        covariance = square / n - np.outer(mean, mean)
+        if labels is None:
+            directions = _principal(covariance, dimensions)
+            telling = 0
+        else:
+            apart = _telling(covariance, cross / n - np.outer(mean, right.mean(axis=0)), n=n)
+            telling = min(apart.shape[1], dimensions)
+            directions = _completed(covariance, apart[:, :telling], dimensions)
+        scores = _scores(codes, columns, mean, directions)
+        return cls(
+            codes=codes,
+            mean=mean,
+            directions=directions,
+            axes=tuple(Axis.fit(scores[:, axis]) for axis in range(dimensions)),
+            features=(
+                *(f"direction {j + 1} of the classes" for j in range(telling)),
+                *(f"component {j + 1}" for j in range(dimensions - telling)),
+            ),
+        )
+
+    def apply(self, columns: Columns) -> Floats:
+        """Return the contexts (n, d), in [0, 1], of any rows with the same columns."""
+        scores = _scores(self.codes, columns, self.mean, self.directions)
+        return np.stack([axis.apply(scores[:, j]) for j, axis in enumerate(self.axes)], axis=1)
+
+
+def _fit_code(name: str, column: Column, known: Mapping[str, Sequence[str]]) -> _Code:
+    if isinstance(column, Numbers):
+        there = column.values[~column.missing()]
+        mean = float(there.mean()) if len(there) else 0.0
+        deviation = float(there.std()) if len(there) else 0.0
+        return _Number(name, mean, deviation or 1.0)
+    levels = tuple(known[name]) if name in known else seen(column)
+    if len(levels) > MOST_LEVELS:
+        codes = column.codes_in(levels)
+        counts = np.bincount(codes[codes >= 0], minlength=len(levels))
+        often = np.sort(np.argsort(-counts, kind="stable")[:MOST_LEVELS])
+        levels = tuple(levels[place] for place in often)
+    return _OneOf(name, levels, paired=len(levels) == 2 and not column.missing().any())
+
+
+def _length(columns: Columns) -> int:
+    return len(next(iter(columns.values())).missing())
+
+
+def _encoded(codes: Sequence[_Code], columns: Columns) -> Iterator[Floats]:
+    """Encode block by block, so that memory stays flat."""
+    n = _length(columns)
+    width = sum(code.width for code in codes)
+    for start in range(0, n, BLOCK):
+        rows = slice(start, min(start + BLOCK, n))
+        out = np.empty((rows.stop - start, width))
+        place = 0
+        for code in codes:
+            part = _slice(columns[code.name], rows)
+            code.write(part, out[:, place : place + code.width])
+            place += code.width
+        yield out
+
+
+def _slice(column: Column, rows: slice) -> Column:
+    if isinstance(column, Numbers):
+        return Numbers(column.values[rows])
+    return Levels(column.codes[rows], column.levels)
+
+
+def _scores(codes: Sequence[_Code], columns: Columns, mean: Floats, directions: Floats) -> Floats:
+    blocks = [(block - mean) @ directions for block in _encoded(codes, columns)]
+    scores = np.concatenate(blocks)
+    # Sums of the same numbers can differ in the last digit: those are ties, not an order.
+    return np.asarray(np.round(scores, 9) + 0.0)
+
+
+def _principal(covariance: Floats, count: int) -> Floats:
+    """Return the directions of the largest variance, (p, count), the same way round every time."""
+    directions = np.linalg.svd(covariance, hermitian=True)[0][:, :count]
+    largest = np.abs(directions).argmax(axis=0)
+    return np.asarray(directions * np.sign(directions[largest, np.arange(count)]))
+
+
+def _telling(covariance: Floats, cross: Floats, *, n: int) -> Floats:
+    """Return the directions (p, r) that tell the classes apart, the best first; r <= K-1.
+
+    B = (C + p/n)⁻¹ cov(x, classes), a ridge with the weight of one person for each column; then the
+    principal components of what B says of the people.
+    """
+    p, classes = cross.shape
+    slopes = np.linalg.solve(covariance + p / n * np.eye(p), cross)
+    turn, strength, _ = np.linalg.svd(slopes.T @ covariance @ slopes, hermitian=True)
+    there = strength[: classes - 1] > 1e-9 * max(float(strength[0]), 1e-300)
+    directions = (slopes @ turn)[:, : classes - 1][:, there]
+    spread = np.sqrt(np.einsum("pj,pq,qj->j", directions, covariance, directions))
+    directions = directions[:, spread > 0] / spread[spread > 0]
+    largest = np.abs(directions).argmax(axis=0) if directions.size else np.empty(0, dtype=int)
+    return np.asarray(directions * np.sign(directions[largest, np.arange(directions.shape[1])]))
+
+
+def _completed(covariance: Floats, directions: Floats, count: int) -> Floats:
+    """Add the principal components of what some directions leave over, up to ``count`` in all."""
+    more = count - directions.shape[1]
+    if more == 0:
+        return directions
+    # x less its regression on the scores s = xD is xR, with R = 1 - D(DᵀCD)⁻¹DᵀC.
+    explained = directions.T @ covariance
+    rest = np.eye(len(covariance)) - directions @ np.linalg.solve(explained @ directions, explained)
+    left = rest.T @ covariance @ rest
+    return np.concatenate([directions, rest @ _principal((left + left.T) / 2, more)], axis=1)
