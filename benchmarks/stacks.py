@@ -55,6 +55,7 @@ def starlette() -> Any:
 
 def fastapi() -> Any:
     """Answer through FastAPI."""
+    # The project does not have it, so mypy may know it or not.
     from fastapi import FastAPI  # type: ignore[import-not-found, unused-ignore]
     from starlette.requests import Request as Asked
     from starlette.responses import Response

@@ -119,9 +119,11 @@ def _measure(
         report = _reports(server, experiment)
 
         def rate(path: str) -> float:
-            requests = lambda: post(path, report())  # noqa: E731
             load = as_fast_as_possible(
-                server.url, requests, connections=connections, seconds=seconds
+                server.url,
+                lambda: post(path, report()),
+                connections=connections,
+                seconds=seconds,
             )
             return uvloop.run(load).rate
 

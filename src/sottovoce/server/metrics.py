@@ -74,6 +74,6 @@ def render(standings: Mapping[str, Standing]) -> bytes:
     where = CollectorRegistry()
     where.register(_Standings(standings))
     if os.environ.get(FOLDER):
-        MultiProcessCollector(where)  # type: ignore[no-untyped-call]
+        MultiProcessCollector(where)  # type: ignore[no-untyped-call]  # it has no types
         return generate_latest(where)
     return generate_latest(where) + generate_latest(REGISTRY)

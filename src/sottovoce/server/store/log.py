@@ -123,6 +123,7 @@ def add_release(connection: Connection, experiment: int, release: LoggedRelease)
 
 def note(connection: Connection, experiment: int, table: Note) -> tuple[int, str] | None:
     """Return the newest text of a kind, and the position of the log that it follows from."""
+    # A table's name cannot be a parameter; Note has the two that there are.
     query = text(f"SELECT position, text FROM {table} WHERE experiment = :experiment")  # noqa: S608
     row = connection.execute(query, {"experiment": experiment}).one_or_none()
     return None if row is None else (row[0], _unpack(row[1]))

@@ -205,6 +205,7 @@ def _driver(connection: Connection) -> sqlite3.Connection:
 @cache
 def _known_query(count: int) -> str:
     marks = ", ".join("?" * count)
+    # Only question marks are put in.
     return f"SELECT nonce FROM report WHERE experiment = ? AND nonce IN ({marks})"  # noqa: S608
 
 
@@ -216,6 +217,7 @@ def _insert_statement(count: int) -> str:
     alone, so SQLite need not note how to undo the statement; that is a third of the time.
     """
     rows = ", ".join(f"({place}, ?, ?)" for place in range(1, count + 1))
+    # Only places and question marks are put in.
     query = f"SELECT ?, ? + column1, column2, column3 FROM (VALUES {rows})"  # noqa: S608
     return f"INSERT OR ROLLBACK INTO report (experiment, position, nonce, body) {query}"
 
