@@ -62,6 +62,7 @@ def fastapi() -> Any:
 
     app = FastAPI()
 
+    # Without FastAPI's types its decorator has none either.
     @app.post("/reports")  # type: ignore[untyped-decorator, unused-ignore]
     async def answer(request: Asked) -> Response:
         await request.body()
@@ -83,6 +84,7 @@ def rate(server: str, app: str, *, connections: int, seconds: float = 3.0) -> fl
     """Start one, measure it, and stop it."""
     listening = Listening.on("127.0.0.1", 0)
     listening.close()  # it only found a port that is free
+    # A command of our own making, with nothing in it from outside.
     process = subprocess.Popen(command(server, app, listening.port), cwd=Path(__file__).parent)  # noqa: S603
     try:
         for _ in range(100):

@@ -134,7 +134,7 @@ def replace_note(
 ) -> None:
     """Put a text in the place of the one before."""
     query = text(
-        f"INSERT INTO {table} (experiment, position, text)"  # noqa: S608
+        f"INSERT INTO {table} (experiment, position, text)"  # noqa: S608  as in ``note``
         " VALUES (:experiment, :position, :text) ON CONFLICT (experiment)"
         " DO UPDATE SET position = excluded.position, text = excluded.text"
     )
