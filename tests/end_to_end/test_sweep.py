@@ -30,6 +30,36 @@ def test_every_run_has_a_seed_of_its_own() -> None:
     assert len(seeds) == 3000
 
 
+def test_settings_that_are_paired_share_the_seed_of_a_repetition(tmp_path: Path) -> None:
+    settings = [{"mean": 0, "world": world, "method": m} for world in "ab" for m in "xyz"]
+    runs = sweep(
+        toss, settings, reps=4, path=tmp_path / "pairs.jsonl", workers=1, paired_by=["world"]
+    )
+    values = {(run.setting, run.repetition): run.figures["value"] for run in runs}
+    for first in (0, 3):
+        for repetition in range(4):
+            assert len({values[first + k, repetition] for k in range(3)}) == 1
+    assert len(set(values.values())) == 2 * 4
+    alone = sweep(toss, settings, reps=4, path=tmp_path / "alone.jsonl", workers=1)
+    assert len({run.figures["value"] for run in alone}) == 6 * 4
+
+
+def test_a_file_with_other_pairs_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    sweep(toss, SETTINGS, reps=2, path=path, workers=1)
+    with pytest.raises(sv.ExperimentError, match="must be a file of this sweep"):
+        sweep(toss, SETTINGS, reps=2, path=path, workers=1, paired_by=["mean"])
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [("mean", "be a list of keys; got 'mean'"), (["meen"], r"be keys of every setting; got \['m")],
+)
+def test_pairs_are_told_by_keys_of_the_settings(tmp_path: Path, keys: Any, message: str) -> None:
+    with pytest.raises(sv.ExperimentError, match=f"paired_by must {message}"):
+        sweep(toss, SETTINGS, reps=1, path=tmp_path / "runs.jsonl", workers=1, paired_by=keys)
+
+
 def test_a_sweep_that_was_killed_ends_with_the_same_file(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
     sweep(slow_toss, SETTINGS, reps=40, path=whole, workers=2)

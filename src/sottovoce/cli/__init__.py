@@ -2,11 +2,11 @@
 
 from rich.console import Console
 
-from sottovoce.cli import device, lab, service
+from sottovoce.cli import compare, device, lab, service
 from sottovoce.cli.app import app
 from sottovoce.shared.errors import SottovoceError
 
-__all__ = ["app", "device", "lab", "main", "service"]
+__all__ = ["app", "compare", "device", "lab", "main", "service"]
 
 
 def main() -> None:

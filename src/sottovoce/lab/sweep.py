@@ -1,9 +1,10 @@
 """Sweeps: settings × repetitions, on all cores or a cluster, resumable after a kill.
 
 Each run has a seed of its own, made from its setting and its repetition, so that the numbers do not
-depend on the number of workers or on the order in which runs end. Results are appended to a file as
-they come; when all are there, the file is put in order, so that a sweep that was killed and started
-again leaves the same file as one that was not.
+depend on the number of workers or on the order in which runs end. (Runs that are to be compared in
+pairs share one: see ``paired_by``.) Results are appended to a file as they come; when all are
+there, the file is put in order, so that a sweep that was killed and started again leaves the same
+file as one that was not.
 """
 
 import hashlib
@@ -25,7 +26,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from sottovoce.lab.sources import source_digest
 from sottovoce.shared import check
-from sottovoce.shared.errors import ExperimentError
+from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.experiment import canonical_json
 
 Setting = Mapping[str, Any]
@@ -55,17 +56,21 @@ def sweep(
     workers: int = -1,
     engine: Engine = "joblib",
     title: str = "runs",
+    paired_by: Sequence[str] | None = None,
 ) -> list[Run]:
     """Run every setting ``reps`` times, with a progress bar; return the runs in order.
 
     path: where results are kept; runs that it already has are not made again. More repetitions
         may be asked for later.
     workers: how many processes; -1 for all cores (or all of the cluster).
+    paired_by: keys of the settings. Those that agree in them get the same seed in the same
+        repetition, so that their runs can be compared in pairs; None for a seed of its own each.
     """
     check.whole_number(reps, what="reps", least=1)
     if workers != -1:
         check.whole_number(workers, what="workers", least=1)
-    book = _Book(Path(path), task, settings)
+    keys = [setting if paired_by is None else _pair(setting, paired_by) for setting in settings]
+    book = _Book(Path(path), task, settings, paired_by)
     missing = [
         (setting, repetition)
         for setting in range(len(settings))
@@ -80,7 +85,9 @@ def sweep(
         total = len(settings) * reps
         bar = progress.add_task(title, total=total, completed=total - len(missing))
         jobs = (
-            joblib.delayed(_one)(task, settings[setting], setting, repetition)
+            joblib.delayed(_one)(
+                task, settings[setting], setting, repetition, seed_of(keys[setting], repetition)
+            )
             for setting, repetition in missing
         )
         for run in _results(jobs, workers=workers, engine=engine, count=len(missing)):
@@ -95,8 +102,18 @@ def seed_of(setting: Setting, repetition: int) -> int:
     return int.from_bytes(hashlib.sha256(text).digest()[:6], "big")
 
 
-def _one(task: Task, setting: Setting, index: int, repetition: int) -> Run:
-    return Run(index, repetition, task(setting, seed_of(setting, repetition)))
+def _pair(setting: Setting, paired_by: Sequence[str]) -> Setting:
+    """Return what a setting shares with those it is compared with."""
+    if isinstance(paired_by, str):
+        raise ExperimentError(must("paired_by", "be a list of keys", repr(paired_by)))
+    absent = [key for key in paired_by if key not in setting]
+    if absent:
+        raise ExperimentError(must("paired_by", "be keys of every setting", absent))
+    return {key: setting[key] for key in paired_by}
+
+
+def _one(task: Task, setting: Setting, index: int, repetition: int, seed: int) -> Run:
+    return Run(index, repetition, task(setting, seed))
 
 
 def _results(jobs: Iterable[Any], *, workers: int, engine: Engine, count: int) -> Iterator[Run]:
@@ -128,14 +145,22 @@ def _results(jobs: Iterable[Any], *, workers: int, engine: Engine, count: int) -
 class _Book:
     """The file of results: a heading, then one run a line."""
 
-    def __init__(self, path: Path, task: Task, settings: Sequence[Setting]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        task: Task,
+        settings: Sequence[Setting],
+        paired_by: Sequence[str] | None,
+    ) -> None:
         self.path = path
         # Runs of another task, or of another version of the rules, must not be mixed with these.
-        self.heading = {
+        self.heading: dict[str, Any] = {
             "task": f"{task.__module__}.{task.__qualname__}",
             "code": source_digest(),
             "settings": hashlib.sha256(canonical_json(list(settings))).hexdigest()[:16],
         }
+        if paired_by is not None:
+            self.heading["paired_by"] = list(paired_by)
         self.done: dict[tuple[int, int], Run] = {}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -24,6 +24,10 @@ class Wanted:
 
     def open(self, data_dir: str | PathLike[str] | None) -> File:
         """Read the file from a folder; None for the one that SOTTOVOCE_DATA names."""
+        return File(self.find(data_dir))
+
+    def find(self, data_dir: str | PathLike[str] | None) -> Path:
+        """Return where the file is, without reading it."""
         folder = data_dir if data_dir is not None else os.environ.get(VARIABLE)
         rule = f"be a folder with {' or '.join(self.paths)}: {self.what}"
         what = f"data_dir (--data-dir, or the variable {VARIABLE})"
@@ -31,5 +35,5 @@ class Wanted:
             raise ExperimentError(must(what, rule, "none"))
         for path in self.paths:
             if (Path(folder) / path).is_file():
-                return File(Path(folder) / path)
+                return Path(folder) / path
         raise ExperimentError(must(what, rule, f"{folder}, which has no such file"))

@@ -107,7 +107,9 @@ NAMES = ["process", *CURVES, "rewards", "densities"]
 def reproduce(name: str, options: Options) -> list[Path]:
     """Reproduce one experiment; return the pictures it left."""
     if name not in NAMES:
-        raise ExperimentError(must("the experiment", f"be one of {NAMES} or all", repr(name)))
+        raise ExperimentError(
+            must("the experiment", f"be one of {NAMES}, table or all", repr(name))
+        )
     try:
         options.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

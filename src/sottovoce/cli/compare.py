@@ -1,0 +1,211 @@
+"""The command ``compare``: methods on a table of one's own."""
+
+import json
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+
+from sottovoce.cli.app import app, console
+from sottovoce.cli.lab import names_in
+from sottovoce.shared.errors import ExperimentError, must
+
+if TYPE_CHECKING:
+    from sottovoce.lab.compare import Compared
+    from sottovoce.lab.reproduce.table import Mean
+
+
+class Auxiliary(Enum):
+    """How the rows of other groups are auxiliary data."""
+
+    together = "together"
+    each = "each"
+
+
+class Reduce(Enum):
+    """How columns become axes."""
+
+    supervised = "supervised"
+    columns = "columns"
+    components = "components"
+
+
+class Nulls(Enum):
+    """What to do with rows in which something is missing."""
+
+    refuse = "refuse"
+    drop = "drop"
+    keep = "keep"
+
+
+@app.command()
+def compare(
+    file: Annotated[Path, typer.Argument(help="A table: .csv, .csv.gz or .parquet.")],
+    label: Annotated[str, typer.Option(help="The column with the classes, which are the arms.")],
+    group: Annotated[
+        str | None,
+        typer.Option(help="The column that tells the target from auxiliary rows, if any."),
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(help="The value of the group that is the target; may be given several times."),
+    ] = None,
+    auxiliary: Annotated[
+        Auxiliary,
+        typer.Option(help="All other rows as one population, or one for each value of the group."),
+    ] = Auxiliary.together,
+    features: Annotated[
+        str | None,
+        typer.Option(help="Columns, with commas, one for each axis, instead of a reduction."),
+    ] = None,
+    dimensions: Annotated[int, typer.Option(help="How many axes a reduction leaves.")] = 3,
+    reduce: Annotated[
+        Reduce,
+        typer.Option(
+            help="The directions that tell classes apart, the columns that do, or principal"
+            " components."
+        ),
+    ] = Reduce.supervised,
+    nulls: Annotated[
+        Nulls, typer.Option(help="What to do with rows in which something is missing.")
+    ] = Nulls.refuse,
+    drop: Annotated[str | None, typer.Option(help="Columns to leave out, with commas.")] = None,
+    categorical: Annotated[
+        str | None, typer.Option(help="Columns of numbers that are codes, with commas.")
+    ] = None,
+    public: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the reduction is fitted if not on auxiliary rows: a file with public rows,"
+            " or a share of the target such as 0.05, treated as public and not played."
+        ),
+    ] = None,
+    epsilon: Annotated[float, typer.Option(help="The privacy budget of each report.")] = 1.0,
+    epsilon_aux: Annotated[
+        float, typer.Option(help="The privacy budget of each auxiliary report.")
+    ] = 4.0,
+    methods: Annotated[
+        str,
+        typer.Option(help="Methods, with commas; abse, which is not private, is always beside."),
+    ] = "whisper,ldpmab,linear,nn",
+    reps: Annotated[int, typer.Option(help="Runs of each method, on the same people.")] = 5,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A folder for a CSV, and for the runs, to go on after a stop."),
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+) -> None:
+    """Compare methods on a table of your own: which of them would bring people most.
+
+    Each class of the label is an arm, and brings 1 to the people of that
+    class. Rows come once each, in a random order. Nothing is sent anywhere.
+
+    sottovoce compare pupils.csv --label grade --group school --target north
+    """
+    from sottovoce.lab import compare as lab
+    from sottovoce.lab.data.table import Table as Data
+
+    if group is None and public is None:
+        rule = (
+            "be fitted on rows that are not the target's: give --group and --target for auxiliary"
+            " rows, or --public with a file, or with a share of the rows such as 0.05"
+        )
+        raise ExperimentError(must("what turns columns into axes", rule, "neither"))
+    table = Data(
+        file,
+        label=label,
+        group=group,
+        target=target or None,
+        auxiliary="each" if auxiliary is Auxiliary.each else None,
+        features=None if features is None else names_in(features),
+        dimensions=dimensions,
+        reduce=reduce.value,
+        drop=() if drop is None else names_in(drop),
+        categorical=() if categorical is None else names_in(categorical),
+        nulls=nulls.value,
+        public=None if public is None else _share_or_file(public),
+    )
+    compared = lab.compare(
+        table,
+        methods=[name for name in names_in(methods) if name != "abse"],
+        epsilon=epsilon,
+        epsilon_aux=epsilon_aux,
+        reps=reps,
+        out=out,
+        workers=workers,
+    )
+    if as_json:
+        console.print_json(json.dumps(lab.as_json(compared)))
+        return
+    _show(compared)
+    if out is not None:
+        console.print(f"{out / 'compare.csv'}", highlight=False, soft_wrap=True, markup=False)
+
+
+def _share_or_file(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _say(text: str) -> None:
+    console.print(text, highlight=False, soft_wrap=True, markup=False)
+
+
+def _show(compared: "Compared") -> None:
+    """Print the comparison: methods down, t across."""
+    from sottovoce.lab.reproduce.real.cases import FRACTIONS
+    from sottovoce.lab.reproduce.real.comparison import LEAST_REPS, LEVEL, TOO_FEW
+    from sottovoce.lab.reproduce.real.tables import SIGN
+
+    data, comparison = compared.data, compared.comparison
+    groups = ", ".join(f"{len(sample):,} ({name})" for name, sample in data.auxiliary.items())
+    budget = "" if compared.epsilon_aux is None else f", ε_m = {compared.epsilon_aux:g}"
+    _say(
+        f"{data.name}: {len(data.target):,} people, {len(data.arms)} arms, ε = {compared.epsilon:g}"
+        + (f"; auxiliary rows: {groups}{budget}" if groups else "")
+        + (f"; {data.dropped:,} rows left out" if data.dropped else "")
+    )
+    _say(f"axes: {', '.join(data.features)}")
+    table = Table(box=box.SIMPLE, title="mean reward ± standard error", title_justify="left")
+    table.add_column("method", no_wrap=True)
+    if groups:
+        table.add_column("auxiliary", no_wrap=True)
+    for name in FRACTIONS.values():
+        table.add_column(f"t = {name}", justify="right", no_wrap=True)
+    rows: dict[Any, list[str]] = {}
+    for cell in comparison.cells:
+        for each in cell.entries:
+            figure = _figure(each.reward)
+            figure = f"[bold]{figure}[/]" if each.best else figure
+            mark = f" {SIGN}" if each.significant else "  "
+            rows.setdefault(each.player, []).append(f"{figure}{mark}")
+    for player, figures in rows.items():
+        how = ["with" if player.auxiliary else "without"] if groups else []
+        table.add_row(player.method, *how, *figures)
+    table.add_section()
+    beside: dict[str, list[str]] = {}
+    for context in comparison.contexts:
+        beside.setdefault(context.name, []).append(f"{_figure(context.reward)}  ")
+    for name, figures in beside.items():
+        table.add_row(name, *([""] if groups else []), *figures)
+    console.print(table)
+    if comparison.reps < LEAST_REPS:
+        _say(TOO_FEW)
+    elif len(rows) > 1:
+        _say(
+            f"{SIGN}: better than every other method by the one-sided Wilcoxon signed-rank test at"
+            f" {LEVEL:g}, over {comparison.reps} repetitions."
+        )
+
+
+def _figure(mean: "Mean") -> str:
+    """Write a mean with its standard error; none for a single run, or where nothing varies."""
+    if mean.reps == 1 or mean.sd == 0:
+        return f"{mean.mean:.3f}"
+    return f"{mean.mean:.3f} ± {mean.sd / mean.reps**0.5:.3f}"
