@@ -23,7 +23,7 @@ from scipy import stats
 import sottovoce as sv
 from sottovoce.device import ask
 from sottovoce.estimate.history import Cut, Elimination
-from sottovoce.estimate.whisper import answers, rules
+from sottovoce.estimate.whisper import answers, places, rules
 from sottovoce.estimate.whisper.board import Board, begin, paths, roomy
 from sottovoce.estimate.whisper.book import WhisperBook
 from sottovoce.estimate.whisper.constants import Constants, constants
@@ -266,7 +266,7 @@ class Batch:
 
     def read(self, before: Board, after: Board) -> dict[str, Floats]:
         """The sums of the bins that were contested; ballots where somebody counts them."""
-        nodes = before.contested[: before.totals[rules.CONTESTED]]
+        nodes = before.contested[: before.totals[places.CONTESTED]]
         fields = [*SUMS, "ballots"] if self.setting.method == CERTIFIED else SUMS
         found = {name: getattr(after, name)[nodes].astype(np.float64).ravel() for name in fields}
         return {**found, "experience": after.experience.copy()}
@@ -313,7 +313,7 @@ def copy_of(board: Board) -> Board:
 
 def book_on(experiment: sv.Experiment, board: Board) -> WhisperBook:
     """A learner's book that has come as far as a board."""
-    version = int(board.totals[rules.RELEASE])
+    version = int(board.totals[places.RELEASE])
     bins = policies_of(board, constants(experiment))
     release = sv.Release(experiment, version, partition_of(board), bins)
     layouts = WhisperLayouts(experiment)
@@ -514,8 +514,8 @@ class Mirror:
         question = question_of(report.question, self.experiment)
         by_arm = question.kind in BY_ARM
         row, answers = self.law(m, by_arm=by_arm), self.answers(m, by_arm)
-        board.totals[rules.REPORTS] += 1
-        board.totals[rules.SERVED] += not by_arm
+        board.totals[places.REPORTS] += 1
+        board.totals[places.SERVED] += not by_arm
         sheet_ = sheet(release, population=m, by_arm=by_arm)
         if not by_arm:
             board.experience[:] += 1.0
@@ -523,7 +523,7 @@ class Mirror:
             usual = self.law(0, by_arm=False)[tables.VARIANCE]
             board.experience[0] += kernel.worth(settings, usual, row[tables.VARIANCE], True)
         if sheet_ is None:
-            assert board.totals[rules.CONTESTED] == 0
+            assert board.totals[places.CONTESTED] == 0
             assert report.payload == b""
             return
         mechanism = sheet_.law.mechanism
@@ -562,7 +562,7 @@ class Mirror:
 
 def assert_same(ours: Board, theirs: Board) -> None:
     assert ours.totals.tolist() == theirs.totals.tolist()
-    nodes, contested, events = ours.totals[: rules.EVENTS + 1]
+    nodes, contested, events = ours.totals[: places.EVENTS + 1]
     for name, one, other in zip(Board._fields, ours, theirs, strict=True):
         rows = {"contested": contested, "events": events, "totals": 6, "experience": 2}
         a: Any = one[: rows.get(name, nodes)]
@@ -642,7 +642,7 @@ def test_where_arms_are_equal_the_kernel_and_the_learner_choose_the_same() -> No
             whole = float(rng.integers(-2, 3))
             sums = (count, whole, whole, 0.46, 4.7, 4.7, False)
             answers.fold(ours, settings, 0, 0, kind, 0, 0, 1, *sums)
-        ours.totals[[rules.REPORTS, rules.SERVED]] = 60
+        ours.totals[[places.REPORTS, places.SERVED]] = 60
         theirs = copy_of(ours)
         for _ in range(3):
             kernel.step(ours, settings)

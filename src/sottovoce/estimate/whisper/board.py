@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.estimate.whisper.constants import Constants
-from sottovoce.estimate.whisper.rules import CONTESTED, NODES, ROUGHNESS, SPREAD
+from sottovoce.estimate.whisper.kin import ROUGHNESS, SPREAD
+from sottovoce.estimate.whisper.places import CONTESTED, NODES
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -32,7 +33,9 @@ class Board(NamedTuple):
     edges: Floats  # (S, d, 2) its box
     live: Flags  # (S, K) the arms that have not been dropped
     pair: Counts  # (S, 2) champion and challenger; twice the same arm where the bin is settled
-    prior_info: Floats  # (S, 1+d, K, K) what the parent knew: precision of f - 1/2 …
+    away: Floats  # (S,) how many slopes a half's g is away from its parent's
+    anew: Floats  # (S, d) variance of its slopes around those of its parent
+    prior_info: Floats  # (S, 1+d, K, K) what its kin know: precision of f - 1/2 …
     prior_lean: Floats  # (S, 1+d, K) … and precision × mean
     info: Floats  # (S, M+1, 1+d, K, K) from people who were served
     lean: Floats  # (S, M+1, 1+d, K)
@@ -47,8 +50,9 @@ class Board(NamedTuple):
     contested: Counts  # (S,) the nodes where more than one arm is live
     events: Floats  # (S·(K+1), 8) reports by then, release, node, feature cut or -1, and of an arm
     #                 that was dropped: itself, its winner, statistic, boundary
-    totals: Counts  # (6,) nodes, contested nodes, events; version of the release; reports in all,
-    #                 and those since the last step by people who were served
+    totals: Counts  # (7,) nodes, contested nodes, events; version of the release; reports in all,
+    #                 those since the last step by people who were served, and reports in all
+    #                 when the tree was last gone through
     experience: Floats  # (2,) what all reports are worth in target users; target users served
 
 
@@ -104,6 +108,8 @@ def _allocate(nodes: int, constants: Constants) -> Board:
         edges=np.zeros((nodes, constants.dimension, 2)),
         live=np.zeros((nodes, arms), dtype=np.bool_),
         pair=counts(nodes, 2),
+        away=np.zeros(nodes),
+        anew=np.zeros((nodes, constants.dimension)),
         prior_info=np.zeros((nodes, places, arms, arms)),
         prior_lean=np.zeros((nodes, places, arms)),
         info=np.zeros((nodes, groups, places, arms, arms)),
@@ -118,6 +124,6 @@ def _allocate(nodes: int, constants: Constants) -> Board:
         ballots=counts(nodes, arms, arms),
         contested=counts(nodes),
         events=np.zeros((nodes * (arms + 1), 8)),
-        totals=counts(6),
+        totals=counts(7),
         experience=np.zeros(2),
     )

@@ -13,7 +13,7 @@ import numpy as np
 from sottovoce.estimate.book import CellEstimate
 from sottovoce.estimate.gate import Gate, Pile
 from sottovoce.estimate.history import Certificate, Event
-from sottovoce.estimate.whisper import answers, rules
+from sottovoce.estimate.whisper import answers, places, rules
 from sottovoce.estimate.whisper.board import Board, Counts, begin, paths, roomy
 from sottovoce.estimate.whisper.constants import constants
 from sottovoce.estimate.whisper.layouts import WhisperLayouts
@@ -124,9 +124,9 @@ class WhisperBook:
             self._hand_over(key, self._tallies[key], contested)
         self._tallies.clear()
         self.board = roomy(self.board, self._constants)
-        events = int(self.board.totals[rules.EVENTS])
+        events = int(self.board.totals[places.EVENTS])
         rules.step(self.board, self._constants)
-        if self.board.totals[rules.RELEASE] != self.release.version:
+        if self.board.totals[places.RELEASE] != self.release.version:
             self.release = _publish(self.release.experiment, self.board)
             self.gate.publish(self.release)
         return [dated.event for dated in history_of(self.board, start=events)]
@@ -185,7 +185,7 @@ class WhisperBook:
         if layouts.bins(release.version) != release.contested:
             raise ValueError("its last layout is not that of its release")
         served = int(table["served"])
-        if not 0 <= served <= board.totals[rules.SERVED]:
+        if not 0 <= served <= board.totals[places.SERVED]:
             raise ValueError("its counts of people who were served do not fit")
         book = cls(release, board, layouts, {}, served=served)
         for version, population, question, asked, sums, named in table["tallies"]:
@@ -223,9 +223,9 @@ class WhisperBook:
 
     def _count(self, pile: Pile, *, logged: bool) -> None:
         """Count reports, in whole numbers only."""
-        self.board.totals[rules.REPORTS] += pile.count
+        self.board.totals[places.REPORTS] += pile.count
         if not logged:
-            self.board.totals[rules.SERVED] += pile.count
+            self.board.totals[places.SERVED] += pile.count
         if pile.report.population == 0 and not logged:
             self._served += pile.count
 
@@ -241,7 +241,7 @@ class WhisperBook:
         worth = answers.worth(
             self._constants, usual.law.mechanism.variance, own.law.mechanism.variance, logged
         )
-        self.board.experience[rules.WORTH] += worth * int(tally.asked[0].sum())
+        self.board.experience[places.WORTH] += worth * int(tally.asked[0].sum())
 
     def _hand_over(self, key: _Key, tally: Tally, contested: Mapping[str, int]) -> None:
         """Fold the answers to one question into the bins that still stand."""
@@ -293,7 +293,7 @@ class WhisperBook:
 
 
 def _publish(experiment: Experiment, board: Board) -> Release:
-    version = int(board.totals[rules.RELEASE])
+    version = int(board.totals[places.RELEASE])
     bins = policies_of(board, constants(experiment))
     return Release(experiment, version, partition_of(board), bins)
 

@@ -6,7 +6,8 @@ from itertools import groupby
 from sottovoce.estimate.history import Certificate, Cut, Dated, Elimination
 from sottovoce.estimate.whisper.board import Board, paths
 from sottovoce.estimate.whisper.constants import Constants
-from sottovoce.estimate.whisper.rules import EVENTS, allowance
+from sottovoce.estimate.whisper.places import EVENTS
+from sottovoce.estimate.whisper.rules import allowance
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy, uniform
 

@@ -5,8 +5,8 @@ compiles them as they stand. docs/explanation/whisper.md derives them and has th
 the constants were chosen.
 
 Before anything is known, g is N(0, SPREAD²) for each arm, and a slope N(0, (ROUGHNESS·edge)²). A
-child begins with all that its parent knew (``answers.py``: it is g ± a slope), and the slopes say
-how much the best arm may change inside a bin.
+half begins with all that its parent knew (``answers.py``: it is g ± a slope), and learns from its
+kin from then on (``kin.py``). The slopes say how much the best arm may change inside a bin.
 """
 
 import math
@@ -15,23 +15,34 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.estimate.whisper.answers import Floats, balance, estimate, gap_variance, solve
+from sottovoce.estimate.whisper.kin import (
+    ANEW,
+    FRESH,
+    ROUGHNESS,
+    expected_square,
+    is_due,
+    kept,
+    smooth,
+)
+from sottovoce.estimate.whisper.places import (
+    CONTESTED,
+    EVENTS,
+    NODES,
+    RELEASE,
+    REPORTS,
+    SERVED,
+    TARGET,
+    WORTH,
+)
 
 if TYPE_CHECKING:
     from sottovoce.estimate.whisper.board import Board
     from sottovoce.estimate.whisper.constants import Constants
 
-SPREAD = 0.25  # of mean rewards around 1/2, before anything is known
-ROUGHNESS = 0.2  # of the slopes over an edge of length 1, before anything is known
-ALONG = 0.5  # how much of a slope's square a child expects along the feature that was cut
-FRESH = 0.05  # how much of a child's expectation is that of a bin nobody knows anything of
 CUT_WHEN = 0.3  # a bin is cut when its variance is below this share of what varies inside it
 UNSURE = 0.3  # how much of a slope's variance counts for where to cut
 EQUAL = 1e-9  # of what differs by less, the first is taken, whatever the rounding
 DEEPEST = 40  # no bin is cut more often: edges of 2^-40 hold nobody
-
-# The places of ``board.totals`` and ``board.experience``; plain numbers, so that they compile.
-NODES, CONTESTED, EVENTS, RELEASE, REPORTS, SERVED = range(6)
-WORTH, TARGET = range(2)
 
 
 def normal_tail(z: float) -> float:
@@ -100,6 +111,8 @@ def step(board: "Board", constants: "Constants") -> None:
     share, upper = np.empty(groups), np.empty((groups, d))
     nodes, contested, events = board.totals[NODES], board.totals[CONTESTED], board.totals[EVENTS]
     board.totals[RELEASE] += 1  # so that what is decided now bears the number of the next release
+    if is_due(board):
+        smooth(board, constants)
     changed = False
     standing = 0
     for position in range(contested):
@@ -155,8 +168,9 @@ def judge(
     a place in the bin is normal around the estimate, with the variance of the estimate plus that
     inside of the bin: (4/3)·Σ_j 4r_j(1 - r_j)·slope_j² (a straight line, r_j of the people in the
     upper half), and what nobody knows of yet.
-    While nobody is served (a jump-start), waiting is free, and no arm is dropped. A certified
-    learner needs proof besides, and puts an arm that lacks it on offer until it has it.
+    While nobody is served (a jump-start), waiting is free: no arm is dropped, and a bin is cut only
+    for slopes that were seen, beyond what the noise of their estimate would show by itself. A
+    certified learner needs proof besides, and puts an arm that lacks it on offer until it has it.
     """
     best = choose_pair(board, constants, node, mean, covariance)
     to_come = max(constants.horizon - board.experience[TARGET], 1.0)
@@ -171,11 +185,12 @@ def judge(
             continue
         gap = mean[best] - mean[k]
         variance = gap_variance(covariance, best, k)
-        inside = unknown
+        inside = seen = unknown
         for j in range(constants.dimension):
-            difference = slope[j, best] - slope[j, k]
-            varies = difference**2 + gap_variance(slope_covariance[j], best, k)
-            inside += 4.0 / 3.0 * mixing(upper[0, j]) * varies
+            square = (slope[j, best] - slope[j, k]) ** 2
+            doubt = gap_variance(slope_covariance[j], best, k)
+            inside += 4.0 / 3.0 * mixing(upper[0, j]) * (square + doubt)
+            seen += 4.0 / 3.0 * mixing(upper[0, j]) * max(square - doubt, 0.0)
         loss = to_come * expected_loss(gap, math.sqrt(variance + inside))
         paid = gap * board.experience[WORTH]
         if board.totals[SERVED] > 0 and loss <= paid:
@@ -188,7 +203,7 @@ def judge(
                 drop(board, node, k, best, proof, needed)
                 continue
             accused = k
-        fine = fine and variance < CUT_WHEN * inside
+        fine = fine and variance < CUT_WHEN * (inside if board.totals[SERVED] > 0 else seen)
     choose_pair(board, constants, node, mean, covariance)
     if accused >= 0:  # no cut, which would begin the proof anew
         board.pair[node, 1] = accused
@@ -254,9 +269,6 @@ def cut(
     board.axis[node] = axis
     board.middle[node] = middle
     board.child[node] = lower
-    live = 0
-    for k in range(constants.arms):
-        live += board.live[node, k]
     tilt = balance(board, constants, node, axis)
     for side in range(2):
         half = lower + side
@@ -270,20 +282,24 @@ def cut(
             board.mass[half, m] = share[m] * min(max(part, 0.01), 0.99)
         # Halves of unequal weight: the heavier one is nearer to the mean.
         away = 2.0 * (1.0 - tilt) if side == 1 else -2.0 * tilt
+        board.away[half] = away
         precision = np.linalg.inv(covariance + away**2 * slope_covariance[axis])
         board.prior_info[half, 0] = precision
         for a in range(constants.arms):
             for b in range(constants.arms):
                 board.prior_lean[half, 0, a] += precision[a, b] * (mean[b] + away * slope[axis, b])
         for j in range(constants.dimension):
-            square = 0.0
+            board.anew[half, j] = ANEW * expected_square(
+                board, half, j, axis, slope[j], slope_covariance[j]
+            )
+            covariance_here = kept(axis, j) ** 2 * slope_covariance[j]
             for k in range(constants.arms):
-                if board.live[node, k]:
-                    square += slope[j, k] ** 2 + slope_covariance[j, k, k]
-            inherited = (ALONG if j == axis else 1.0) * square / live
-            edge = board.edges[half, j, 1] - board.edges[half, j, 0]
-            expected = (1.0 - FRESH) * inherited + FRESH * (ROUGHNESS * edge) ** 2
-            for k in range(constants.arms):
-                board.prior_info[half, 1 + j, k, k] = 1.0 / expected
+                covariance_here[k, k] += board.anew[half, j]
+            precision = np.linalg.inv(covariance_here)
+            board.prior_info[half, 1 + j] = precision
+            for a in range(constants.arms):
+                for b in range(constants.arms):
+                    lean = precision[a, b] * kept(axis, j) * slope[j, b]
+                    board.prior_lean[half, 1 + j, a] += lean
     board.totals[NODES] += 2
     note(board, node, axis, -1, -1, 0.0, 0.0)

@@ -6,7 +6,7 @@ import numpy as np
 
 from sottovoce.estimate.whisper.board import Board, begin, paths, roomy
 from sottovoce.estimate.whisper.constants import Constants
-from sottovoce.estimate.whisper.rules import CONTESTED, EVENTS, NODES
+from sottovoce.estimate.whisper.places import CONTESTED, EVENTS, NODES
 from sottovoce.shared.release import Release
 
 _WHOLE = ("totals", "experience")
@@ -66,6 +66,8 @@ def check_board(board: Board, release: Release) -> None:
         np.linalg.cholesky(board.prior_info[node])
     if (board.mass[:nodes] <= 0).any() or (board.mass[:nodes] > 1).any():
         raise ValueError("its shares of people must lie in (0, 1]")
+    if (board.anew[1:nodes] <= 0).any():
+        raise ValueError("its variances must be positive")
     if (board.ballots[:nodes] < 0).any() or (board.experience < 0).any():
         raise ValueError("its counts must not be negative")
     for _, _, node, axis, arm, winner, *_ in board.events[:events]:

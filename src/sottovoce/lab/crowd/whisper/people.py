@@ -7,11 +7,12 @@ and handed to the learner's rules at each release.
 import numpy as np
 
 from sottovoce.estimate.whisper import answers as plain_answers
+from sottovoce.estimate.whisper import kin as plain_kin
 from sottovoce.estimate.whisper import rules as plain_rules
 from sottovoce.estimate.whisper.answers import CONTRAST, COUNT, LEVEL, MASS, OUTCOME, RANKED
 from sottovoce.estimate.whisper.board import Board
 from sottovoce.estimate.whisper.constants import Constants
-from sottovoce.estimate.whisper.rules import CONTESTED, NODES, REPORTS, SERVED, WORTH
+from sottovoce.estimate.whisper.places import CONTESTED, NODES, REPORTS, SERVED, WORTH
 from sottovoce.lab.compiled import compile_rules, compiled, inlined
 from sottovoce.lab.crowd.whisper.draws import answer
 from sottovoce.lab.crowd.whisper.tables import (
@@ -34,7 +35,7 @@ from sottovoce.shared.questions import (
     SHARES,
 )
 
-_rules = compile_rules(plain_answers, plain_rules, inline=False)
+_rules = compile_rules(plain_answers, plain_kin, plain_rules, inline=False)
 fold, step, vote, worth = _rules.fold, _rules.step, _rules.vote, _rules.worth
 
 

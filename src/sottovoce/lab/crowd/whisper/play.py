@@ -5,8 +5,8 @@ import numpy as np
 from sottovoce.estimate.history import Dated
 from sottovoce.estimate.whisper.board import begin, roomy
 from sottovoce.estimate.whisper.constants import constants
+from sottovoce.estimate.whisper.places import RELEASE, REPORTS
 from sottovoce.estimate.whisper.policy import history_of, partition_of, policies_of
-from sottovoce.estimate.whisper.rules import RELEASE, REPORTS
 from sottovoce.lab.crowd.whisper.people import contribute, look, serve
 from sottovoce.lab.crowd.whisper.tables import Counts, Floats, answers, laws
 from sottovoce.shared.experiment import Experiment
