@@ -14,10 +14,12 @@ from sottovoce.shared.questions import (
     FEATURE_SHARE,
     LEVEL_SHARE,
     MASS_SHARE,
+    REWARD_SHARE,
     SHARES,
     Kind,
     Question,
     Sheet,
+    is_audited,
     sheet,
 )
 from sottovoce.shared.release import Release
@@ -42,6 +44,9 @@ class Secret:
 def draw_question(release: Release, *, population: int, logged: bool) -> Question:
     """Draw one of the questions that are open to a person, in their public shares."""
     draws, experiment = OPERATING_SYSTEM, release.experiment
+    served = population == 0 and not logged
+    if served and is_audited(experiment) and draws.chance(REWARD_SHARE, SHARES):
+        return Question(Kind.REWARD)
     cells = sheet(release, population=population, by_arm=logged)
     feature = None
     if cells is not None and (cells.law.halves or draws.chance(FEATURE_SHARE, SHARES)):

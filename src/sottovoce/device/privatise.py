@@ -12,7 +12,7 @@ from sottovoce.device.ledger import Spends
 from sottovoce.shared.check import finite_float
 from sottovoce.shared.errors import RewardError, kind_of, must
 from sottovoce.shared.method import Ldpmab
-from sottovoce.shared.questions import BY_ARM, Kind, Question, sheet
+from sottovoce.shared.questions import BY_ARM, Kind, Question, reward_mechanism, sheet
 from sottovoce.shared.release import Release
 
 
@@ -30,7 +30,8 @@ def privatise(
 ) -> Answer:
     """Return the ε-LDP answer of one person, and spend ε.
 
-    Where nothing at all is contested, nothing is told and nothing is spent.
+    Where nothing at all is contested, nothing is told and nothing is spent, but by those who are
+    asked how it went.
     """
     outcome = finite_float(reward)
     if outcome is None or not 0 <= outcome <= 1:
@@ -78,6 +79,10 @@ def _signed_subset(
     ledger: Spends,
 ) -> bytes:
     """Return the packed set for one question (``shared/questions.py`` lists them)."""
+    if question.kind == Kind.REWARD:  # everybody is in its one cell
+        mechanism = reward_mechanism(release.experiment)
+        _spend(release, population, ledger)
+        return subset.whisper(mechanism, cell=0, value=2 * outcome - 1)
     cells = sheet(release, population=population, by_arm=question.kind in BY_ARM)
     if cells is None:
         return b""

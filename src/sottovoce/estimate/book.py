@@ -1,8 +1,10 @@
 """What the learner needs of a method: sums in, releases out."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from sottovoce.estimate.diagnosis import Diagnosis
 from sottovoce.estimate.gate import Gate, Pile
 from sottovoce.estimate.history import Certificate, Event
 from sottovoce.shared.release import Release
@@ -46,6 +48,9 @@ class Book(Protocol):
 
     def certificates(self) -> tuple[Certificate, ...]:
         """Return why each arm was dropped, where the method can tell."""
+
+    def diagnose(self, reports: Sequence[int]) -> Diagnosis:
+        """Say what the auxiliary populations bring, given how many reports each has sent."""
 
     def to_table(self) -> dict[str, Any]:
         """Write all of it but the release."""

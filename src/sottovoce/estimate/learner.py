@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sottovoce.estimate.book import Book, CellEstimate
+from sottovoce.estimate.diagnosis import Diagnosis
 from sottovoce.estimate.gate import AT_ONCE, Pile
 from sottovoce.estimate.history import Certificate, Dated
 from sottovoce.estimate.progress import Progress, open_book, progress_from_json, progress_to_json
@@ -89,6 +90,10 @@ class Learner:
     def certificates(self) -> tuple[Certificate, ...]:
         """Return why ``whisper`` dropped each arm; of ``ldpmab`` there are none."""
         return self._book.certificates()
+
+    def diagnosis(self) -> Diagnosis:
+        """Say what each auxiliary population brings, and whether it seems to mislead."""
+        return self._book.diagnose(self._progress.reports)
 
     def history(self) -> tuple[Dated, ...]:
         """Every elimination and cut so far, with the number of reports by then."""

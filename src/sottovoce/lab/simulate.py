@@ -1,13 +1,15 @@
 """Ask "what would happen": one run of a method in a simulated world, in milliseconds."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from sottovoce.estimate.diagnosis import Diagnosis
 from sottovoce.estimate.history import Dated
+from sottovoce.estimate.learner import Learner
 from sottovoce.lab.baselines import Baseline, baseline_from
 from sottovoce.lab.crowd.ldpmab.play import LdpmabPlay
 from sottovoce.lab.crowd.play import Play
@@ -29,6 +31,11 @@ from sottovoce.shared.schema import Numeric
 
 BLOCK = 16384
 """People drawn at a time: small enough for the cache, large enough for NumPy."""
+
+LOOK_AGAIN = 1.1
+"""By how much the people have grown when a diagnosis is looked at again; at first, after 1000."""
+
+Order = Literal["given", "auto"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,8 @@ class Result:
     regret (R,)          what they had lost by then in all; the last value is the total
     local_regret (R, P)  what people at each given point would have lost in all, in expectation
     arm_ratios (R, P, K) how often each arm would have been pulled there, on average so far
+    heeded               how many people had come when the rest went on without auxiliary data
+    warning              the diagnosis that was heeded then
     """
 
     people: Counts
@@ -63,6 +72,15 @@ class Result:
     arm_ratios: Floats
     experiment: Experiment
     play: Play
+    heeded: int | None = None
+    warning: Diagnosis | None = None
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis | None:
+        """What the auxiliary data has brought; the warning if that was heeded. Of whisper only."""
+        if self.warning is not None or not isinstance(self.play, WhisperPlay):
+            return self.warning
+        return self.play.diagnosis()
 
     @cached_property
     def history(self) -> tuple[Dated, ...]:
@@ -84,6 +102,8 @@ def simulate(
     seed: int,
     release_every: int = 100,
     auxiliary: Sequence[Auxiliary] = (),
+    order: Order = "given",
+    heed: bool = False,
     points: Sequence[Sequence[float]] = (),
     not_private_leaking_noise: bool = False,
 ) -> Result:
@@ -91,6 +111,10 @@ def simulate(
 
     method: one with a learner and devices or a baseline of the lab; also by name, or as a table
         with its name and settings.
+    order: in which the auxiliary populations come. ``auto``: those first whose rows tell most, by
+        what is known before they come (ε and exploration).
+    heed: let the diagnosis be looked at as people come, and go on without auxiliary data, with a
+        new learner, as soon as one of the populations seems to mislead; with ``whisper`` only.
     points: places of [0, 1]^d at which to follow the local regret and the arms.
     not_private_leaking_noise: NOT PRIVATE. Only the people inside a bin add noise to it, as in
         the authors' experiments. It exists to reproduce their figures; no device can do it.
@@ -128,11 +152,27 @@ def simulate(
             raise ExperimentError(must("an auxiliary environment", rule, came))
     policies = [behaviour(environment.arms, each.kappa) for each in auxiliary]
     play = _begin(experiment, baseline, leaking=not_private_leaking_noise)
+    if heed and not isinstance(play, WhisperPlay):
+        raise ExperimentError(must("heed", "be asked of whisper alone", "another method"))
     run = _Run(play, environment, points)
-    for m, each in enumerate(auxiliary):
-        run.contribute(worlds[m], each.users, policy=policies[m], population=m + 1)
-    run.serve(environment, n)
+    for m in _order(experiment, order):
+        users = auxiliary[m].users
+        run.contribute(worlds[m], users, policy=policies[m], population=m + 1)
+    if heed:
+        run.serve_and_look(environment, n)
+    else:
+        run.serve(environment, n)
     return run.result()
+
+
+def _order(experiment: Experiment, order: Order) -> list[int]:
+    """Return the auxiliary populations in the order in which they come."""
+    names = [each.name for each in experiment.auxiliary]
+    if order == "given":
+        return list(range(len(names)))
+    if order != "auto":
+        raise ExperimentError(must("order", "be 'given' or 'auto'", repr(order)))
+    return [names.index(name) for name in Learner(experiment).diagnosis().best_first()]
 
 
 def _begin(experiment: Experiment, baseline: Baseline | None, *, leaking: bool) -> Play:
@@ -157,6 +197,9 @@ class _Run:
         self.people: list[int] = []
         self.regret: list[Floats] = []
         self.policies: list[Floats] = []
+        self.came = 0
+        self.heeded: int | None = None
+        self.warning: Diagnosis | None = None
 
     def contribute(
         self, environment: Environment, users: int, *, policy: Floats, population: int
@@ -170,7 +213,7 @@ class _Run:
     def serve(self, environment: Environment, users: int) -> None:
         """Let the target users come, and follow what they lose."""
         every, arms = self.experiment.release_every, len(self.experiment.arms)
-        before = self.play.waiting
+        first = self.came + every - self.play.waiting
         passed = 0
         for size in _blocks(users):
             contexts, means, outcomes = draw_people(environment, self.world, size)
@@ -182,14 +225,31 @@ class _Run:
             self.regret.append(regret[:releases])
             self.policies.append(policies[:releases])
             passed += releases
-        first = every - before
-        self.people = list(range(first, first + passed * every, every))
-        if not self.people or self.people[-1] < users:  # the last people, after the last release
+        self.came += users
+        self.people += range(first, first + passed * every, every)
+        if not self.people or self.people[-1] < self.came:  # people after the last release
             policy = np.empty((1, len(self.points), arms))
             self.play.look(self.points, policy[0])
-            self.people.append(users)
+            self.people.append(self.came)
             self.regret.append(self.lost.copy())
             self.policies.append(policy)
+
+    def serve_and_look(self, environment: Environment, users: int) -> None:
+        """Let the target users come until the diagnosis warns; the rest has a new learner."""
+        every = self.experiment.release_every
+        while self.came < users and isinstance(self.play, WhisperPlay):
+            look = max(1000, int(LOOK_AGAIN * self.came))
+            look += every - (look - self.came + self.play.waiting) % every  # at a release
+            self.serve(environment, min(look, users) - self.came)
+            diagnosis = self.play.diagnosis()
+            if diagnosis.harmful:
+                self.heeded, self.warning = self.came, diagnosis
+                rest = max(1, users - self.came)
+                alone = replace(self.experiment, auxiliary=(), horizon=rest)
+                self.play = WhisperPlay(alone)
+                break
+        if self.came < users:
+            self.serve(environment, users - self.came)
 
     def result(self) -> Result:
         """Put together what was written down."""
@@ -204,6 +264,8 @@ class _Run:
             arm_ratios=pulled / people[:, np.newaxis, np.newaxis],
             experiment=self.experiment,
             play=self.play,
+            heeded=self.heeded,
+            warning=self.warning,
         )
 
 

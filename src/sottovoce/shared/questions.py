@@ -11,10 +11,13 @@ subset selection. With y the outcome, p the share of people in a bin and f the m
     OUTCOME    bins × arms    2y-1                             p·π_k·(2f_k - 1)
     COUNT      bins × arms    1                                p·π_k
     RANKED     bins           2y-1                             p·(2f_k - 1), k the first live arm
+    REWARD     everybody      2y-1                             2r - 1, r the mean reward
 
 The first three are for people who were served one of the two arms on offer; OUTCOME and COUNT for
 logged rows, whose arm some other policy chose with chance π_k; RANKED and MASS where arms are
-public (k is then the first live arm of the bin in the person's public ranking).
+public (k is then the first live arm of the bin in the person's public ranking). REWARD is for some
+of the target's people where there are auxiliary populations, whether or not anything is contested:
+does the policy do for them what those others promise? It has one cell, and everyone is in it.
 
 A question may also be about one feature j: which half of the bin along j? At a large ε each half
 is a cell of its own, and everybody is asked about some feature. At a small ε more cells would be
@@ -47,6 +50,7 @@ class Kind(IntEnum):
     OUTCOME = 3
     COUNT = 4
     RANKED = 5
+    REWARD = 6
 
 
 BY_ARM = frozenset({Kind.OUTCOME, Kind.COUNT})
@@ -58,6 +62,7 @@ LEVEL_SHARE = 5
 COUNT_SHARE = 16
 COUNT_SHARE_UNKNOWN = 80
 FEATURE_SHARE = 48
+REWARD_SHARE = 32
 
 # Halves become cells when the variance of a whole bin with 1/N of the people grows by less.
 _HALVES_WORTH = 1.3
@@ -103,6 +108,16 @@ def may_halve(experiment: Experiment) -> bool:
     """Say whether halves may be cells: a certificate counts answers about whole bins only."""
     settings = experiment.settings
     return isinstance(settings, Whisper) and settings.guarantee != "certified"
+
+
+def is_audited(experiment: Experiment) -> bool:
+    """Say whether some people are asked how it went: where others might promise too much."""
+    return len(experiment.populations) > 1
+
+
+def reward_mechanism(experiment: Experiment) -> SignedSubset:
+    """Return the mechanism for the one cell of REWARD, in which every person of the target is."""
+    return signed_subset(experiment.epsilon, 1)
 
 
 @dataclass(frozen=True)
@@ -155,6 +170,9 @@ def question_of(number: int, experiment: Experiment) -> Question:
             Rejection.UNKNOWN_QUESTION, must("a report's question", "be in the list", number)
         )
     question = Question(Kind(kind), slot - 1 if slot else None)
+    if question.kind == Kind.REWARD and (slot or not is_audited(experiment)):
+        rule = "be about everybody, in an experiment with auxiliary populations"
+        raise ReportRejected(Rejection.UNKNOWN_QUESTION, must("a report's question", rule, number))
     settings = experiment.settings
     public = isinstance(settings, Whisper) and settings.public_arms
     private_only = question.kind in (Kind.CONTRAST, Kind.LEVEL)

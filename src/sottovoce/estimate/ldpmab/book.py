@@ -1,11 +1,13 @@
 """``ldpmab`` as the learner uses it: the state of ``method``, and the cells of past releases."""
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.estimate.book import CellEstimate
+from sottovoce.estimate.diagnosis import Diagnosis, Source
 from sottovoce.estimate.gate import Gate, Pile
 from sottovoce.estimate.history import Certificate, Event
 from sottovoce.estimate.ldpmab import method
@@ -86,6 +88,28 @@ class LdpmabBook:
     def certificates(self) -> tuple[Certificate, ...]:
         """Return none: the paper's method has no certificates."""
         return ()
+
+    def diagnose(self, reports: Sequence[int]) -> Diagnosis:
+        """Say what the privacy budgets tell; the paper's method asks nobody how it went."""
+        target, *others = self.release.experiment.populations
+        return Diagnosis(
+            tuple(
+                Source(
+                    population=each.name,
+                    epsilon=each.epsilon,
+                    reports=reports[m],
+                    expected=each.users,
+                    # The noise of V and U has a standard deviation that goes with 1/ε.
+                    worth=(each.epsilon / target.epsilon) ** 2,
+                    exploration=None,
+                    overlap=None,
+                    promises=None,
+                    harmful=False,
+                )
+                for m, each in enumerate(others, start=1)
+            ),
+            audit=None,
+        )
 
     def to_table(self) -> dict[str, Any]:
         """Write the sums and the layouts."""

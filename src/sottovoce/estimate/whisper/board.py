@@ -46,6 +46,7 @@ class Board(NamedTuple):
     mass_lean: Floats  # (S, M+1, 1+d)
     count_info: Floats  # (S, M+1, 1+d, K) the share of logged rows in the bin with each arm
     count_lean: Floats  # (S, M+1, 1+d, K)
+    outlook: Floats  # (S, 3) the target's people in the bin; g expected of its policy, of all arms
     ballots: Counts  # (S, K, K) if certified: answers of the target that favour the first arm
     contested: Counts  # (S,) the nodes where more than one arm is live
     events: Floats  # (S·(K+1), 8) reports by then, release, node, feature cut or -1, and of an arm
@@ -54,6 +55,7 @@ class Board(NamedTuple):
     #                 those since the last step by people who were served, and reports in all
     #                 when the tree was last gone through
     experience: Floats  # (2,) what all reports are worth in target users; target users served
+    audit: Floats  # (4,) answers about rewards; sums of g = f - 1/2 told, promised, of all arms
 
 
 def begin(constants: Constants) -> Board:
@@ -63,6 +65,7 @@ def begin(constants: Constants) -> Board:
     board.live[0] = True
     board.pair[0] = [0, 1]
     board.mass[0] = 1.0
+    board.outlook[0, 0] = 1.0
     identity = np.eye(constants.arms)
     board.prior_info[0, 0] = identity / SPREAD**2
     board.prior_info[0, 1:] = identity / ROUGHNESS**2
@@ -121,9 +124,11 @@ def _allocate(nodes: int, constants: Constants) -> Board:
         mass_lean=np.zeros((nodes, groups, places)),
         count_info=np.zeros((nodes, groups, places, arms)),
         count_lean=np.zeros((nodes, groups, places, arms)),
+        outlook=np.zeros((nodes, 3)),
         ballots=counts(nodes, arms, arms),
         contested=counts(nodes),
         events=np.zeros((nodes * (arms + 1), 8)),
         totals=counts(7),
         experience=np.zeros(2),
+        audit=np.zeros(4),
     )

@@ -4,18 +4,21 @@ Reports are only added up as they come, in whole numbers; the board gets the sum
 a learner's state does not depend on the order of the reports between two steps.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 
 from sottovoce.estimate.book import CellEstimate
+from sottovoce.estimate.diagnosis import Diagnosis
 from sottovoce.estimate.gate import Gate, Pile
 from sottovoce.estimate.history import Certificate, Event
 from sottovoce.estimate.whisper import answers, places, rules
+from sottovoce.estimate.whisper.audit import audit
 from sottovoce.estimate.whisper.board import Board, Counts, begin, paths, roomy
 from sottovoce.estimate.whisper.constants import constants
+from sottovoce.estimate.whisper.diagnosis import diagnose
 from sottovoce.estimate.whisper.layouts import WhisperLayouts
 from sottovoce.estimate.whisper.policy import (
     certificates_of,
@@ -25,7 +28,14 @@ from sottovoce.estimate.whisper.policy import (
 )
 from sottovoce.estimate.whisper.saved import board_from_table, board_to_table, check_board
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.questions import BY_ARM, Kind, Question, Sheet, question_of
+from sottovoce.shared.questions import (
+    BY_ARM,
+    Kind,
+    Question,
+    Sheet,
+    question_of,
+    reward_mechanism,
+)
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
 
@@ -51,6 +61,7 @@ class WhisperBook:
     """Implements ``Book``.
 
     served: how many target users were served since the last step.
+    told: how many of them said how it went, and the sum of what they said.
     """
 
     def __init__(
@@ -61,6 +72,7 @@ class WhisperBook:
         tallies: dict[_Key, Tally],
         *,
         served: int = 0,
+        told: tuple[int, int] = (0, 0),
     ) -> None:
         self.release = release
         self.gate = Gate(release.experiment, layouts, newest=release.version)
@@ -69,6 +81,7 @@ class WhisperBook:
         self._layouts = layouts
         self._tallies = tallies
         self._served = served
+        self._told = told
 
     @classmethod
     def begin(cls, experiment: Experiment) -> "WhisperBook":
@@ -85,6 +98,10 @@ class WhisperBook:
         question = question_of(report.question, self.release.experiment)
         self._count(pile, logged=question.kind in BY_ARM)
         if pile.values is None:
+            return 0
+        if question.kind == Kind.REWARD:
+            answers_so_far, total = self._told
+            self._told = (answers_so_far + pile.count, total + int(pile.values.sum()))
             return 0
         sheet = cast(Sheet, self._sheet(report, question))
         key = (report.release, report.population, report.question)
@@ -119,6 +136,10 @@ class WhisperBook:
         # Once, and not as they come: sums with fractions depend on the order they are added in.
         self.board.experience[:] += self._served
         self._served = 0
+        if self._told[0]:
+            signal = reward_mechanism(self.release.experiment).signal
+            audit(self.board, float(self._told[0]), self._told[1] / signal)
+            self._told = (0, 0)
         for key in sorted(self._tallies):
             self._credit(key, self._tallies[key])
             self._hand_over(key, self._tallies[key], contested)
@@ -161,10 +182,15 @@ class WhisperBook:
         """Return why each arm was dropped."""
         return certificates_of(self.board, self._constants, self.release.experiment.arms)
 
+    def diagnose(self, reports: Sequence[int]) -> Diagnosis:
+        """Say what the auxiliary populations bring, as of the last step."""
+        return diagnose(self.board, self.release.experiment, reports)
+
     def to_table(self) -> dict[str, Any]:
         """Write the board, the layouts and the answers that wait."""
         return {
             "served": self._served,
+            "told": list(self._told),
             "board": board_to_table(self.board),
             "layouts": self._layouts.to_table(),
             "tallies": [
@@ -187,7 +213,10 @@ class WhisperBook:
         served = int(table["served"])
         if not 0 <= served <= board.totals[places.SERVED]:
             raise ValueError("its counts of people who were served do not fit")
-        book = cls(release, board, layouts, {}, served=served)
+        told, total = map(int, table["told"])
+        if not abs(total) <= told <= served:
+            raise ValueError("its counts of people who said how it went do not fit")
+        book = cls(release, board, layouts, {}, served=served, told=(told, total))
         for version, population, question, asked, sums, named in table["tallies"]:
             arrays = [np.array(each, dtype=np.int64) for each in (asked, sums, named)]
             probe = Report(experiment.fingerprint, version, population, b"", b"", question)

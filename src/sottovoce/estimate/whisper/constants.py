@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.method import Whisper
+from sottovoce.shared.questions import is_audited
 
 
 class Constants(NamedTuple):
@@ -21,6 +22,7 @@ class Constants(NamedTuple):
     certified: bool
     delta: float
     public_arms: bool
+    audited: bool  # some people are asked how it went
 
 
 @lru_cache(maxsize=64)
@@ -41,4 +43,5 @@ def constants(experiment: Experiment) -> Constants:
         certified=settings.guarantee == "certified",
         delta=settings.delta,
         public_arms=settings.public_arms,
+        audited=is_audited(experiment),
     )

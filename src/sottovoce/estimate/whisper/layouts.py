@@ -5,7 +5,15 @@ from typing import Any
 
 from sottovoce.shared.errors import Rejection, ReportRejected, must
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.questions import BY_ARM, Kind, Sheet, lay_out, may_halve, question_of
+from sottovoce.shared.questions import (
+    BY_ARM,
+    Kind,
+    Sheet,
+    lay_out,
+    may_halve,
+    question_of,
+    reward_mechanism,
+)
 from sottovoce.shared.release import BinPolicy, Release, uniform
 from sottovoce.shared.report import Report
 from sottovoce.shared.subset import SignedSubset
@@ -69,6 +77,13 @@ class WhisperLayouts:
             raise ReportRejected(
                 Rejection.MALFORMED, must("a report's ranking", rule, "something else")
             )
+        if question.kind == Kind.REWARD:
+            if report.population != 0:
+                rule = "be asked of another population: only the target's people say how it went"
+                raise ReportRejected(
+                    Rejection.UNKNOWN_QUESTION, must("a report's question", rule, report.question)
+                )
+            return _of_length(reward_mechanism(self._experiment), report.payload)
         by_arm = question.kind in BY_ARM
         sheet = self.sheet(report.release, population=report.population, by_arm=by_arm)
         if sheet is None:
@@ -83,13 +98,7 @@ class WhisperLayouts:
             raise ReportRejected(
                 Rejection.UNKNOWN_QUESTION, must("a report's question", rule, report.question)
             )
-        mechanism = sheet.law.mechanism
-        if len(report.payload) != mechanism.length:
-            rule = f"take {mechanism.length} bytes"
-            raise ReportRejected(
-                Rejection.WRONG_LENGTH, must("a packed set", rule, len(report.payload))
-            )
-        return mechanism
+        return _of_length(sheet.law.mechanism, report.payload)
 
     def to_table(self) -> list[Any]:
         """Write every change: path, version, arms on offer, arms that wait."""
@@ -116,3 +125,10 @@ class WhisperLayouts:
                 policy = BinPolicy(offered.path, offered.arms, offered.propensities, waits)
             changes.append((int(since), policy))
         return layouts
+
+
+def _of_length(mechanism: SignedSubset, payload: bytes) -> SignedSubset:
+    if len(payload) != mechanism.length:
+        rule = f"take {mechanism.length} bytes"
+        raise ReportRejected(Rejection.WRONG_LENGTH, must("a packed set", rule, len(payload)))
+    return mechanism

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.estimate.whisper.answers import Floats, balance, estimate, gap_variance, solve
+from sottovoce.estimate.whisper.audit import look_out
 from sottovoce.estimate.whisper.kin import (
     ANEW,
     FRESH,
@@ -120,6 +121,7 @@ def step(board: "Board", constants: "Constants") -> None:
         champion, challenger = board.pair[node, 0], board.pair[node, 1]
         estimate(board, constants, node, mean, covariance, slope, slope_covariance, share, upper)
         axis = judge(board, constants, node, mean, covariance, slope, slope_covariance, upper)
+        look_out(board, node, share[0], mean)
         if axis >= 0:
             cut(
                 board,
@@ -145,6 +147,7 @@ def step(board: "Board", constants: "Constants") -> None:
         standing += 1
         solve(board.prior_info[node, 0], board.prior_lean[node, 0], mean, covariance)
         choose_pair(board, constants, node, mean, covariance)
+        look_out(board, node, board.mass[node, 0], mean)
     board.totals[CONTESTED] = standing
     board.totals[SERVED] = 0
     if not changed and board.totals[EVENTS] == events:

@@ -9,7 +9,7 @@ from sottovoce.estimate.whisper.constants import Constants
 from sottovoce.estimate.whisper.places import CONTESTED, EVENTS, NODES
 from sottovoce.shared.release import Release
 
-_WHOLE = ("totals", "experience")
+_WHOLE = ("totals", "experience", "audit")
 
 
 def board_to_table(board: Board) -> dict[str, Any]:
@@ -68,6 +68,8 @@ def check_board(board: Board, release: Release) -> None:
         raise ValueError("its shares of people must lie in (0, 1]")
     if (board.anew[1:nodes] <= 0).any():
         raise ValueError("its variances must be positive")
+    if (board.outlook[:nodes, 0] <= 0).any() or board.audit[0] < 0:
+        raise ValueError("its audit cannot be")
     if (board.ballots[:nodes] < 0).any() or (board.experience < 0).any():
         raise ValueError("its counts must not be negative")
     for _, _, node, axis, arm, winner, *_ in board.events[:events]:

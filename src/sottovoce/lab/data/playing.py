@@ -9,7 +9,7 @@ from sottovoce.lab.baselines import Baseline
 from sottovoce.lab.data.deck import Deck
 from sottovoce.lab.data.sample import DataSet, Sample
 from sottovoce.lab.environments import Floats
-from sottovoce.lab.simulate import Auxiliary, Result, simulate
+from sottovoce.lab.simulate import Auxiliary, Order, Result, simulate
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.method import Method
@@ -30,6 +30,8 @@ def play(
     seed: int,
     n: int | None = None,
     release_every: int | None = None,
+    order: Order = "given",
+    heed: bool = False,
 ) -> Result:
     """Play the target, after the auxiliary populations if they have an ε; None leaves them out.
 
@@ -38,6 +40,7 @@ def play(
     whatever the method, and with auxiliary data as without.
 
     n: how many of the target's people come; None for all of them.
+    order, heed: as ``simulate`` has them.
     release_every: reports between two releases; None for 100, or for fewer where few people come.
     """
     check.whole_number(seed, what="seed", least=0)
@@ -58,6 +61,8 @@ def play(
         n=n,
         seed=seed,
         release_every=release_every,
+        order=order,
+        heed=heed,
         auxiliary=[
             Auxiliary(len(dataset.auxiliary[name]), budget, Deck(dataset.auxiliary[name], arms))
             for name, budget in budgets.items()

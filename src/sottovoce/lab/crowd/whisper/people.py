@@ -7,6 +7,7 @@ and handed to the learner's rules at each release.
 import numpy as np
 
 from sottovoce.estimate.whisper import answers as plain_answers
+from sottovoce.estimate.whisper import audit as plain_audit
 from sottovoce.estimate.whisper import kin as plain_kin
 from sottovoce.estimate.whisper import rules as plain_rules
 from sottovoce.estimate.whisper.answers import CONTRAST, COUNT, LEVEL, MASS, OUTCOME, RANKED
@@ -32,11 +33,13 @@ from sottovoce.shared.questions import (
     FEATURE_SHARE,
     LEVEL_SHARE,
     MASS_SHARE,
+    REWARD_SHARE,
     SHARES,
 )
 
-_rules = compile_rules(plain_answers, plain_kin, plain_rules, inline=False)
+_rules = compile_rules(plain_answers, plain_audit, plain_kin, plain_rules, inline=False)
 fold, step, vote, worth = _rules.fold, _rules.step, _rules.vote, _rules.worth
+audit = _rules.audit
 
 
 @inlined
@@ -174,6 +177,7 @@ def serve(
     constants: Constants,
     answers: Answers,
     laws: Floats,
+    reward_law: Floats,
     release_every: int,
     rng: np.random.Generator,
     start: int,
@@ -214,6 +218,11 @@ def serve(
                 kind, place = draw_question(CONTRAST, MASS, MASS_SHARE, LEVEL_SHARE, halves, d, rng)
                 arm = board.pair[node, int(rng.random() < 0.5)]
             lost[0] += means[i].max() - means[i, arm]
+            if constants.audited and int(rng.random() * SHARES) < REWARD_SHARE:
+                value = sign_of(outcomes, means, i, arm, rng)
+                answers.told[0] += 1.0
+                answer(reward_law, 0, value, answers.told[1:], answers.order, answers.picks, rng)
+                continue
             if cells == 0:
                 continue
             value = 1.0
@@ -241,6 +250,9 @@ def serve(
         i = stop
         if cells > 0:
             hand_over(board, constants, answers, law, 0, False)
+        if answers.told[0] > 0.0:
+            audit(board, answers.told[0], answers.told[1] / reward_law[SIGNAL])
+            answers.told[:] = 0.0
         board.experience[:] += stop - begun
         board.totals[REPORTS] += stop - begun
         board.totals[SERVED] += stop - begun

@@ -2,13 +2,15 @@
 
 import numpy as np
 
+from sottovoce.estimate.diagnosis import Diagnosis
 from sottovoce.estimate.history import Dated
 from sottovoce.estimate.whisper.board import begin, roomy
 from sottovoce.estimate.whisper.constants import constants
+from sottovoce.estimate.whisper.diagnosis import diagnose
 from sottovoce.estimate.whisper.places import RELEASE, REPORTS
 from sottovoce.estimate.whisper.policy import history_of, partition_of, policies_of
 from sottovoce.lab.crowd.whisper.people import contribute, look, serve
-from sottovoce.lab.crowd.whisper.tables import Counts, Floats, answers, laws
+from sottovoce.lab.crowd.whisper.tables import Counts, Floats, answers, laws, reward_law
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.questions import may_halve
 from sottovoce.shared.release import Release
@@ -22,6 +24,7 @@ class WhisperPlay:
         self.constants = constants(experiment)
         self.board = begin(self.constants)
         self.answers = answers(self.board, self.constants)
+        self.came = [0] * len(experiment.populations)
 
     @property
     def waiting(self) -> int:
@@ -38,6 +41,7 @@ class WhisperPlay:
         logged: Counts,
     ) -> None:
         """Let the rows of a log come."""
+        self.came[population] += len(contexts)
         done = 0
         while True:
             done = contribute(
@@ -71,6 +75,7 @@ class WhisperPlay:
         policies: Floats,
     ) -> int:
         """Let target users come."""
+        self.came[0] += len(contexts)
         done, releases = 0, 0
         while True:
             done, more = serve(
@@ -78,6 +83,7 @@ class WhisperPlay:
                 self.constants,
                 self.answers,
                 self._laws(0, by_arm=False),
+                reward_law(self.experiment),
                 self.experiment.release_every,
                 rng,
                 done,
@@ -97,6 +103,10 @@ class WhisperPlay:
     def look(self, points: Floats, policies: Floats) -> None:
         """Fill in the policy at the points."""
         look(self.board, self.constants, points, policies)
+
+    def diagnosis(self) -> Diagnosis:
+        """Say what the auxiliary populations bring."""
+        return diagnose(self.board, self.experiment, self.came)
 
     def history(self) -> tuple[Dated, ...]:
         """Return eliminations and cuts."""

@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 
 from sottovoce.estimate.whisper.board import Board
 from sottovoce.estimate.whisper.constants import Constants
-from sottovoce.shared.questions import law
+from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.questions import law, reward_mechanism
+from sottovoce.shared.subset import SignedSubset
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -25,12 +27,20 @@ def laws(epsilon: float, cells: int, *, may_halve: bool) -> Floats:
     table = np.zeros((cells + 1, 9))
     for whole in range(1, cells + 1):
         one = law(epsilon, whole, may_halve=may_halve)
-        mechanism = one.mechanism
-        table[whole] = [
-            *(mechanism.cells, mechanism.size, mechanism.signal, mechanism.contains),
-            *(mechanism.noise, mechanism.inside, mechanism.variance, one.halves, one.elsewhere),
-        ]
+        table[whole] = _row(one.mechanism, halves=one.halves, elsewhere=one.elsewhere)
     return table
+
+
+def reward_law(experiment: Experiment) -> Floats:
+    """Return the mechanism for people who are asked how it went, as a row of ``laws``."""
+    return np.array(_row(reward_mechanism(experiment), halves=False, elsewhere=False))
+
+
+def _row(mechanism: SignedSubset, *, halves: bool, elsewhere: bool) -> list[float]:
+    return [
+        *(mechanism.cells, mechanism.size, mechanism.signal, mechanism.contains),
+        *(mechanism.noise, mechanism.inside, mechanism.variance, halves, elsewhere),
+    ]
 
 
 class Answers(NamedTuple):
@@ -42,6 +52,7 @@ class Answers(NamedTuple):
     sums: Floats  # (Q, C)
     asked: Counts  # (Q,) how many answers to each
     named: Floats  # (C,) answers to the plain contrast that name the cell
+    told: Floats  # (2,) answers of people who were asked how it went, and their sum
     first: Counts  # (S,) the first cell of each contested node
     order: Counts  # (C,) scratch: the cells in order
     picks: Counts  # (C,) scratch
@@ -55,6 +66,7 @@ def answers(board: Board, constants: Constants) -> Answers:
         sums=np.zeros((questions, cells)),
         asked=np.zeros(questions, dtype=np.int64),
         named=np.zeros(cells),
+        told=np.zeros(2),
         first=np.zeros(nodes, dtype=np.int64),
         order=np.arange(cells),
         picks=np.zeros(cells, dtype=np.int64),

@@ -1,0 +1,45 @@
+"""Does the policy do what the learner expects of it? The target's own people say so.
+
+Bins that auxiliary data has settled are never compared again: nobody there gets another arm. But
+some of the people who are served, in any bin, are asked nothing but how it went (``REWARD``). One
+cell for everybody makes that a precise question even at a small ε, and it needs no experiment on
+anyone. Where auxiliary data is about other people than it seems, they get less than was promised.
+
+Plain functions over the arrays of a ``Board``; the lab compiles them as they stand.
+"""
+
+from typing import TYPE_CHECKING
+
+from sottovoce.estimate.whisper.answers import Floats
+from sottovoce.estimate.whisper.places import ANSWERS, CHANCE, DELIVERED, NODES, PROMISED
+
+if TYPE_CHECKING:
+    from sottovoce.estimate.whisper.board import Board
+
+
+def look_out(board: "Board", node: int, share: float, mean: Floats) -> None:
+    """Write down what is expected in a bin: of its policy, and of an arm at random.
+
+    share: of the target's people. mean (K,): g of each arm.
+    """
+    board.outlook[node, 0] = share
+    board.outlook[node, 1] = (mean[board.pair[node, 0]] + mean[board.pair[node, 1]]) / 2.0
+    board.outlook[node, 2] = mean.mean()
+
+
+def audit(board: "Board", answers: float, total: float) -> None:
+    """Set what people tell of their outcomes beside what was expected of the policy they had.
+
+    total: the sum of their answers, each with mean 2r - 1 for a mean reward r.
+    """
+    people, policy, chance = 0.0, 0.0, 0.0
+    for node in range(board.totals[NODES]):
+        if board.child[node] == node:
+            share = board.outlook[node, 0]
+            people += share
+            policy += share * board.outlook[node, 1]
+            chance += share * board.outlook[node, 2]
+    board.audit[ANSWERS] += answers
+    board.audit[DELIVERED] += total / 2.0
+    board.audit[PROMISED] += answers * policy / people
+    board.audit[CHANCE] += answers * chance / people
