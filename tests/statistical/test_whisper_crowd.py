@@ -564,7 +564,7 @@ def assert_same(ours: Board, theirs: Board) -> None:
     assert ours.totals.tolist() == theirs.totals.tolist()
     nodes, contested, events = ours.totals[: places.EVENTS + 1]
     for name, one, other in zip(Board._fields, ours, theirs, strict=True):
-        rows = {"contested": contested, "events": events, "totals": 6, "experience": 2}
+        rows = {"contested": contested, "events": events, "totals": 7, "experience": 2}
         a: Any = one[: rows.get(name, nodes)]
         b: Any = other[: rows.get(name, nodes)]
         if name == "events":
@@ -580,6 +580,7 @@ def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
     method: sv.Whisper,
 ) -> None:
     outcomes: Counter[str] = Counter()
+    smoothed = 0
     for seed in range(25):
         rng = np.random.default_rng(seed)
         arms, d = int(rng.integers(2, 5)), int(rng.integers(1, 4))
@@ -624,7 +625,9 @@ def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
                 bins = policies_of(mirror.board, mirror.constants)
                 assert bins == learner.release().bins
         outcomes.update(type(dated.event).__name__ for dated in learner.history())
+        smoothed += int(mirror.board.totals[places.SMOOTHED] > 0)
     assert outcomes["Cut"] > 20
+    assert smoothed > 5  # both have gone through the tree
     # Proof is rare after 420 reports.
     assert outcomes["Elimination"] > (0 if method == CERTIFIED else 10)
 

@@ -9,7 +9,16 @@ import pytest
 from sottovoce.estimate.whisper import answers, rules
 from sottovoce.estimate.whisper.board import Board, begin, roomy
 from sottovoce.estimate.whisper.constants import Constants, constants
-from support.boards import CONTESTED, NODES, Estimate, believing, estimated, experiment, noted
+from support.boards import (
+    CONTESTED,
+    NODES,
+    SERVED,
+    Estimate,
+    believing,
+    estimated,
+    experiment,
+    noted,
+)
 
 
 def random_cut(seed: int) -> tuple[Board, Constants, Estimate, int, int]:
@@ -71,7 +80,8 @@ def test_the_halves_of_a_bin_have_its_mean_together_and_twice_its_slope_between_
     assert (1 - r) * means[0] + r * means[1] == pytest.approx(found.mean, abs=1e-9)
     assert means[1] - means[0] == pytest.approx(2 * found.slope[axis], abs=1e-9)
     # The variance of g + away·slope, with the two independent.
-    for away, spread in zip((-2 * r, 2 * (1 - r)), spreads, strict=True):
+    for side, (away, spread) in enumerate(zip((-2 * r, 2 * (1 - r)), spreads, strict=True)):
+        assert board.away[lower + side] == pytest.approx(away, rel=1e-6, abs=1e-9)
         expected = found.covariance + away**2 * found.slope_covariance[axis]
         assert spread == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
@@ -136,7 +146,10 @@ def test_the_halves_of_a_bin_tile_it(cutting: Any) -> None:
     assert noted(board)[-1][2:4] == [node, axis]
 
 
-def test_slopes_of_a_half_are_expected_to_be_like_those_of_the_whole(cutting: Any) -> None:
+def test_a_half_has_three_quarters_of_the_slopes_of_the_whole_and_some_of_its_own(
+    cutting: Any,
+) -> None:
+    """Along the cut it has half of that, for its edge is half as long."""
     board, known, found, node, axis = cutting
     live = np.flatnonzero(board.live[node])
     for half in (board.child[node], board.child[node] + 1):
@@ -145,10 +158,16 @@ def test_slopes_of_a_half_are_expected_to_be_like_those_of_the_whole(cutting: An
             expected = float(np.mean(second)) * (0.5 if j == axis else 1.0)
             edge = board.edges[half, j, 1] - board.edges[half, j, 0]
             expected = 0.95 * expected + 0.05 * (0.2 * edge) ** 2
-            assert np.linalg.inv(board.prior_info[half, 1 + j]) == pytest.approx(
-                expected * np.eye(known.arms)
+            kept = 0.375 if j == axis else 0.75
+            covariance = np.linalg.inv(board.prior_info[half, 1 + j])
+            assert board.anew[half, j] == pytest.approx(0.5 * expected, rel=1e-12)
+            assert covariance == pytest.approx(
+                kept**2 * found.slope_covariance[j] + 0.5 * expected * np.eye(known.arms),
+                rel=1e-9,
+                abs=1e-15,
             )
-            assert not board.prior_lean[half, 1 + j].any()
+            mean = covariance @ board.prior_lean[half, 1 + j]
+            assert mean == pytest.approx(kept * found.slope[j], rel=1e-9, abs=1e-12)
 
 
 def test_no_bin_is_cut_more_than_forty_times() -> None:
@@ -173,10 +192,66 @@ def test_a_bin_is_cut_when_its_variance_is_below_a_share_of_what_varies_inside(
     inside = 4 / 3 * 2 * slope_deviation**2 + 0.05 * 2 * 0.2**2
     deviation = (excess * 0.3 * inside / 2) ** 0.5
     board = believing(
-        known, [0.0, 0.0], deviation=deviation, slope_deviation=slope_deviation, served=0
+        known, [0.0, 0.0], deviation=deviation, slope_deviation=slope_deviation, served=1
     )
     rules.step(board, known)
     assert board.totals[NODES] == nodes
+
+
+@pytest.mark.parametrize(("excess", "nodes"), [(0.995, 3), (1.005, 1)])
+@pytest.mark.parametrize("slope", [0.0, 0.03, 0.06, 0.2])
+def test_while_nobody_is_served_a_bin_is_cut_only_for_slopes_that_were_seen(
+    slope: float, excess: float, nodes: int
+) -> None:
+    known = constants(experiment(d=1))
+    slope_deviation = 0.05
+    # The gap's slope is 2·slope, with twice the variance of one: 0.03 is within noise, 0.06 is not.
+    seen = max((2 * slope) ** 2 - 2 * slope_deviation**2, 0.0)
+    assert (seen > 0) == (slope > 0.05)
+    inside = 4 / 3 * seen + 0.05 * 2 * 0.2**2
+    board = believing(
+        known,
+        [0.0, 0.0],
+        deviation=(excess * 0.3 * inside / 2) ** 0.5,
+        slope=np.array([[slope, -slope]]),
+        slope_deviation=slope_deviation,
+        served=0,
+    )
+    rules.step(board, known)
+    assert board.totals[NODES] == nodes
+
+
+def test_a_slope_within_noise_is_cut_for_as_soon_as_people_are_served() -> None:
+    known = constants(experiment(d=1))
+    for served, nodes in ((0, 1), (1, 3)):
+        board = believing(
+            known,
+            [0.0, 0.0],
+            deviation=0.03,
+            slope=np.array([[0.03, -0.03]]),
+            slope_deviation=0.05,
+            served=served,
+        )
+        rules.step(board, known)
+        assert board.totals[NODES] == nodes
+
+
+def test_doubt_about_one_feature_takes_nothing_from_what_was_seen_of_another() -> None:
+    known = constants(experiment(d=2))
+    board = believing(
+        known,
+        [0.0, 0.0],
+        deviation=0.06,
+        slope=np.array([[0.1, -0.1], [0.0, 0.0]]),
+        slope_deviation=0.05,
+        served=0,
+    )
+    # Of the gap: the variance is 0.0072. Seen is 4/3·(0.04 - 0.005) + 0.008, of which 0.3 is 0.016;
+    # of the second feature nothing, though the doubt about it is 0.08.
+    board.prior_info[0, 2] = np.eye(2) / 0.2**2
+    rules.step(board, known)
+    assert board.totals[NODES] == 3
+    assert board.axis[0] == 0
 
 
 def test_a_step_never_runs_out_of_room() -> None:
@@ -188,6 +263,7 @@ def test_a_step_never_runs_out_of_room() -> None:
             board.prior_info[node, 0] = np.eye(2) * 1e8
             board.prior_lean[node, 0] = 0.0
         board = roomy(board, known)
+        board.totals[SERVED] = 1
         rules.step(board, known)
     assert board.totals[NODES] == 2**10 - 1
     assert board.totals[CONTESTED] == 2**9

@@ -156,6 +156,8 @@ def eight_bins(epsilon: float, *, release_every: int = 10**6) -> sv.Learner:
         [[low, low + length], [0.0, 1.0]] for low, length in zip(lows, lengths, strict=True)
     ]
     board["mass"] = [[length] * 3 for length in lengths]
+    board["away"] = [0.0, *[-1.0, 1.0] * 7]
+    board["anew"] = [[0.0, 0.0], *[[0.01, 0.01]] * (nodes - 1)]
     board["contested"] = list(range(7, nodes))
     board["totals"][:2] = [nodes, 8]
     paths, cuts = nodes_of[7:], dict.fromkeys(nodes_of[:7], 0)

@@ -130,7 +130,8 @@ def decisions(board: Board, known: Constants) -> tuple[set[int], int | None]:
     """What the documents say must become of the one bin: the arms to drop, the axis to cut.
 
     An arm goes when (users to come)·E[loss] ≤ (users so far)·gap; the bin is cut when, for all
-    rivals that stay, the variance of the gap is below 0.3 of what varies inside of the bin.
+    rivals that stay, the variance of the gap is below 0.3 of what varies inside of the bin. While
+    nobody is served, a slope counts only with what its square is above its variance.
     """
     found = estimated(board, known)
     best = int(np.argmax(np.where(board.live[0], found.mean, -np.inf)))
@@ -155,6 +156,8 @@ def decisions(board: Board, known: Constants) -> tuple[set[int], int | None]:
         if board.totals[SERVED] and to_come * loss <= gap * board.experience[0]:
             dropped.add(int(k))
             continue
+        seen = [max(a - b, 0.0) for a, b in zip(squares, variances, strict=True)]
+        inside = inside if board.totals[SERVED] else 4 / 3 * sum(seen) + fresh
         fine = fine and variance < 0.3 * inside
         # The feature along which some gap varies most; what is dropped has no say.
         varies = [a + 0.3 * b for a, b in zip(squares, variances, strict=True)]

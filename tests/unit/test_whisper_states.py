@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
+from support.insides import board_of
 from support.whispers import CONTRAST, RANKED, each_setting, grown, number, person, whispering
 
 
@@ -60,6 +61,8 @@ def test_a_resumed_learner_goes_on_bit_for_bit(settings: dict[str, Any]) -> None
     assert moves.certificates() == stays.certificates()
     assert stays.status().late_reports > 50
     assert len(releases) > 1
+    # What its bins were told by their kin was saved as well: the tree was gone through by then.
+    assert board_of(stays).totals[6] > 33
 
 
 def test_a_truncated_state_is_refused() -> None:
@@ -138,7 +141,9 @@ def test_a_board_with_a_part_missing_or_of_another_shape_is_refused(name: str) -
 
 
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", '"much"', "null", "1e999"])
-@pytest.mark.parametrize("name", ["info", "prior_info", "mass", "experience", "events", "edges"])
+@pytest.mark.parametrize(
+    "name", ["info", "prior_info", "away", "anew", "mass", "experience", "events", "edges"]
+)
 def test_a_board_with_numbers_that_are_none_is_refused(name: str, text: str) -> None:
     table = json.loads(SAVED)
     row = table["board"][name]
@@ -184,6 +189,8 @@ def test_a_board_that_is_no_tree_is_refused(name: str, place: int | None, value:
         ("pair", [1, 1]),
         ("mass", [0.0] * 3),
         ("mass", [-0.1] * 3),
+        ("anew", [0.01, 0.0]),  # a half that must have the very slopes of its parent
+        ("anew", [-0.01, 0.01]),
         ("prior_info", [[[0.0] * 3] * 3] * 3),  # no precision: nothing can be estimated
         ("ballots", [[-1] * 3] * 3),
         ("depth", -1),
