@@ -82,7 +82,7 @@ def test_the_state_to_be_damaged_is_sound() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("sottovoce", 2, "the version of a saved learner must be 1; got 2"),
+        ("sottovoce", 1, "the version of a saved learner must be 2; got 1"),
         ("kind", "release", "must say so in 'kind'"),
         ("reports", [1], "its counts do not fit its populations"),
         ("reports", [-1, 5, 5], "its counts must not be negative"),
@@ -191,6 +191,7 @@ def test_a_board_that_is_no_tree_is_refused(name: str, place: int | None, value:
         ("mass", [-0.1] * 3),
         ("anew", [0.01, 0.0]),  # a half that must have the very slopes of its parent
         ("anew", [-0.01, 0.01]),
+        ("away", 2.5),  # further from its parent than a half can be
         ("prior_info", [[[0.0] * 3] * 3] * 3),  # no precision: nothing can be estimated
         ("ballots", [[-1] * 3] * 3),
         ("depth", -1),
@@ -257,4 +258,11 @@ def test_public_arms_have_a_column_of_answers_each(columns: int) -> None:
     for place in (3, 4, 5):
         tally[place] = [(row * 3)[:columns] for row in tally[place]]
     with pytest.raises(sv.StateError, match="must be complete and consistent"):
+        sv.Learner.from_json(json.dumps(table))
+
+
+def test_a_tree_that_was_gone_through_after_the_last_report_is_refused() -> None:
+    table = json.loads(SAVED)
+    table["board"]["totals"][6] = table["board"]["totals"][4] + 1
+    with pytest.raises(sv.StateError, match="after its last report"):
         sv.Learner.from_json(json.dumps(table))

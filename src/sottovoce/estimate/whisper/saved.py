@@ -6,7 +6,7 @@ import numpy as np
 
 from sottovoce.estimate.whisper.board import Board, begin, paths, roomy
 from sottovoce.estimate.whisper.constants import Constants
-from sottovoce.estimate.whisper.places import CONTESTED, EVENTS, NODES
+from sottovoce.estimate.whisper.places import CONTESTED, EVENTS, NODES, REPORTS, SMOOTHED
 from sottovoce.shared.release import Release
 
 _WHOLE = ("totals", "experience", "audit")
@@ -27,6 +27,8 @@ def board_from_table(table: dict[str, Any], constants: Constants) -> Board:
     board.totals[:] = np.array(table["totals"], dtype=np.int64)
     if board.totals.min() < 0 or not board.totals[CONTESTED] <= board.totals[NODES] <= 2**24:
         raise ValueError("its totals are not counts")
+    if board.totals[SMOOTHED] > board.totals[REPORTS]:
+        raise ValueError("it has gone through its tree after its last report")
     board = roomy(board, constants)
     for name, array in board._asdict().items():
         if name == "middle":
@@ -66,8 +68,8 @@ def check_board(board: Board, release: Release) -> None:
         np.linalg.cholesky(board.prior_info[node])
     if (board.mass[:nodes] <= 0).any() or (board.mass[:nodes] > 1).any():
         raise ValueError("its shares of people must lie in (0, 1]")
-    if (board.anew[1:nodes] <= 0).any():
-        raise ValueError("its variances must be positive")
+    if (board.anew[1:nodes] <= 0).any() or (np.abs(board.away[:nodes]) > 2).any():
+        raise ValueError("it has halves that cannot be those of their parents")
     if (board.outlook[:nodes, 0] <= 0).any() or board.audit[0] < 0:
         raise ValueError("its audit cannot be")
     if (board.ballots[:nodes] < 0).any() or (board.experience < 0).any():
