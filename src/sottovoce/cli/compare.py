@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from sottovoce.cli.app import app, console
@@ -14,6 +15,7 @@ from sottovoce.cli.lab import names_in
 from sottovoce.shared.errors import ExperimentError, must
 
 if TYPE_CHECKING:
+    from sottovoce.estimate.diagnosis import Diagnosis
     from sottovoce.lab.compare import Compared
     from sottovoce.lab.reproduce.table import Mean
 
@@ -92,6 +94,14 @@ def compare(
         typer.Option(help="Methods, with commas; abse, which is not private, is always beside."),
     ] = "whisper,ldpmab,linear,nn",
     reps: Annotated[int, typer.Option(help="Runs of each method, on the same people.")] = 5,
+    heed: Annotated[
+        bool,
+        typer.Option(
+            "--heed",
+            help="Also play whisper so that it goes on without auxiliary rows when they seem to"
+            " mislead.",
+        ),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(help="A folder for a CSV, and for the runs, to go on after a stop."),
@@ -135,6 +145,7 @@ def compare(
         epsilon=epsilon,
         epsilon_aux=epsilon_aux,
         reps=reps,
+        heed=heed,
         out=out,
         workers=workers,
     )
@@ -202,6 +213,35 @@ def _show(compared: "Compared") -> None:
             f"{SIGN}: better than every other method by the one-sided Wilcoxon signed-rank test at"
             f" {LEVEL:g}, over {comparison.reps} repetitions."
         )
+    if compared.heeded is not None:
+        warned = sum(people is not None for people in compared.heeded)
+        _say(f"whisper heeded a warning in {warned} of {comparison.reps} repetitions.")
+    if compared.diagnosis is not None:
+        _show_diagnosis(compared.diagnosis)
+
+
+def _show_diagnosis(diagnosis: "Diagnosis") -> None:
+    """Print what each auxiliary population brought."""
+    title = "auxiliary rows with whisper, in the first repetition"
+    table = Table(box=box.SIMPLE, title=title, title_justify="left")
+    table.add_column("population")
+    for name in ("rows", "effective users", "overlap", "exploration"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for each in diagnosis.sources:
+        shares = (each.overlap, each.exploration)
+        figures = ["not known" if share is None else f"{share:.2f}" for share in shares]
+        users = f"{each.effective_users:,.0f}"
+        table.add_row(escape(each.population), f"{each.reports:,}", users, *figures)
+    console.print(table)
+    audit = diagnosis.audit
+    if audit is not None and audit.answers:
+        _say(
+            f"Mean reward {audit.delivered:.2f} ± {audit.standard_error:.2f} among"
+            f" {audit.answers:,} who were asked; {audit.promised:.2f} was expected,"
+            f" {audit.at_random:.2f} of arms at random."
+        )
+    for warning in diagnosis.warnings:
+        _say(f"Warning: {warning}")
 
 
 def _figure(mean: "Mean") -> str:

@@ -11,7 +11,6 @@ from sottovoce.shared.method import Whisper
 from sottovoce.shared.questions import (
     COUNT_SHARE,
     COUNT_SHARE_UNKNOWN,
-    FEATURE_SHARE,
     LEVEL_SHARE,
     MASS_SHARE,
     REWARD_SHARE,
@@ -19,6 +18,7 @@ from sottovoce.shared.questions import (
     Kind,
     Question,
     Sheet,
+    feature_share,
     is_audited,
     sheet,
 )
@@ -49,7 +49,7 @@ def draw_question(release: Release, *, population: int, logged: bool) -> Questio
         return Question(Kind.REWARD)
     cells = sheet(release, population=population, by_arm=logged)
     feature = None
-    if cells is not None and (cells.law.halves or draws.chance(FEATURE_SHARE, SHARES)):
+    if cells is not None and draws.chance(feature_share(cells.law, logged=logged), SHARES):
         feature = draws.below(experiment.dimension)
     coin = draws.below(SHARES)
     if logged:

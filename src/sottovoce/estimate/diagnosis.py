@@ -53,8 +53,9 @@ class Source:
     worth: how many reports of target users say as much as one of its rows, when two arms are
         compared: less than 1 for a smaller ε, and because rows have arms that nobody asked for.
     exploration: K times the share of the arm that its rows have least often: 1 if all arms are
-        alike, 0 if one is missing, and nothing can be learned of it (the paper's κ). None while
-        neither the behaviour nor a report of it is known.
+        alike, 0 if one is missing, and nothing can be learned of it (the paper's κ). Where the
+        behaviour is not known it is estimated, and leans towards 1 while few rows have come; None
+        before the first.
     overlap: the share of people that it has in common with the target, bin by bin: 1 if they are
         in the same places. None before the first report.
     promises: what its rows alone promise for the policy of now, beyond arms at random.

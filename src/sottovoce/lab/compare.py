@@ -8,32 +8,60 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
+from sottovoce.estimate.diagnosis import Diagnosis
+from sottovoce.lab.data.playing import play, reward_at
 from sottovoce.lab.data.sample import DataSet
 from sottovoce.lab.data.table import Table
 from sottovoce.lab.reproduce.real.cases import (
+    FRACTIONS,
     METHODS,
     PAIRED_BY,
+    PUBLISHED_ABSE,
+    Case,
+    Rewards,
     as_setting,
     gather,
     make_cases,
     mean_rewards,
     players,
 )
-from sottovoce.lab.reproduce.real.comparison import make_cells, make_contexts
+from sottovoce.lab.reproduce.real.comparison import (
+    JUDGED,
+    Context,
+    make_cells,
+    make_contexts,
+    relative,
+)
 from sottovoce.lab.reproduce.real.tables import Comparison, standard_error, write_csv
-from sottovoce.lab.sweep import sweep
+from sottovoce.lab.reproduce.table import mean_of
+from sottovoce.lab.simulate import Result
+from sottovoce.lab.sweep import seed_of, sweep
+from sottovoce.server.diagnosing import diagnosis_to_table
 from sottovoce.shared import check
+from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.schema import feature_to_table
+
+HEEDED = f"{JUDGED}, heeded"
+"""``whisper`` that goes on without auxiliary data when its diagnosis warns; not ranked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What was played, and what came of it."""
+    """What was played, and what came of it.
+
+    diagnosis: what the auxiliary rows brought in the first repetition of ``whisper``.
+    heeded: of each repetition, how many people had come when its warning was heeded; None in place
+        of those without a warning, or of all where nobody asked to heed any.
+    """
 
     data: DataSet
     epsilon: float
     epsilon_aux: float | None
     comparison: Comparison
+    diagnosis: Diagnosis | None = None
+    heeded: tuple[int | None, ...] | None = None
 
 
 def compare(
@@ -43,12 +71,14 @@ def compare(
     epsilon: float = 1.0,
     epsilon_aux: float = 4.0,
     reps: int = 5,
+    heed: bool = False,
     out: str | PathLike[str] | None = None,
     workers: int = -1,
 ) -> Compared:
     """Play every method on the table, with and without its auxiliary rows if it has any.
 
     epsilon_aux: the ε of every auxiliary population.
+    heed: play ``whisper`` once more, so that it heeds the warnings of its diagnosis.
     out: a folder for ``compare.csv``, and for ``compare.jsonl``, which keeps the runs, so that
         a comparison goes on after a stop.
     """
@@ -57,6 +87,9 @@ def compare(
     # Loaded before any run, so that a wrong table costs nothing.
     data = table.load()
     ranked = players(methods, auxiliary=bool(data.auxiliary))
+    if heed and JUDGED not in ranked:
+        rule = "be asked of whisper where there are auxiliary rows"
+        raise ExperimentError(must("heed", rule, [str(player) for player in ranked]))
     budgets = [(float(epsilon), float(epsilon_aux))]
     cases = make_cases([data.name], ranked, budgets)
     settings = [as_setting(case, _source(table)) for case in cases]
@@ -72,15 +105,45 @@ def compare(
             paired_by=PAIRED_BY,
         )
         rewards = gather(cases, runs)
+        heeding = [_play(data, budgets[0], rep, heed=True) for rep in range(reps if heed else 0)]
+        contexts = make_contexts([data.name], rewards)
         comparison = Comparison(
             cells=make_cells([data.name], ranked, budgets, rewards),
-            contexts=make_contexts([data.name], rewards),
+            contexts=contexts + (_beside(data, heeding, rewards) if heed else []),
             people=rewards.people,
             paper={},
         )
         if out is not None:
             write_csv(comparison, path.with_suffix(".csv"))
-    return Compared(data, budgets[0][0], budgets[0][1] if data.auxiliary else None, comparison)
+    return Compared(
+        data,
+        budgets[0][0],
+        budgets[0][1] if data.auxiliary else None,
+        comparison,
+        _play(data, budgets[0], 0).diagnosis if JUDGED in ranked else None,
+        tuple(result.heeded for result in heeding) if heed else None,
+    )
+
+
+def _play(
+    data: DataSet, budgets: tuple[float, float], repetition: int, *, heed: bool = False
+) -> Result:
+    """Play ``whisper`` with auxiliary rows, on the people of one repetition of the sweep."""
+    epsilon, epsilon_aux = budgets
+    seed = seed_of(dict.fromkeys(PAIRED_BY, data.name), repetition)
+    return play(data, epsilon=epsilon, epsilon_aux=epsilon_aux, seed=seed, heed=heed)
+
+
+def _beside(data: DataSet, results: Sequence[Result], rewards: Rewards) -> list[Context]:
+    """Put the runs that heed warnings beside the others, at each fraction of the people."""
+    contexts = []
+    for fraction in FRACTIONS:
+        t = max(1, fraction * len(data.target))
+        values = np.array([reward_at(result, t) for result in results])
+        abse = rewards.rewards[Case(data.name, PUBLISHED_ABSE), fraction]
+        mean, ratio = mean_of(values.tolist()), relative(values, abse)
+        contexts.append(Context(HEEDED, data.name, fraction, mean, *ratio))
+    return contexts
 
 
 def as_json(compared: Compared) -> dict[str, Any]:
@@ -122,6 +185,8 @@ def as_json(compared: Compared) -> dict[str, Any]:
             }
             for each in comparison.contexts
         ],
+        "diagnosis": None if compared.diagnosis is None else diagnosis_to_table(compared.diagnosis),
+        "heeded": None if compared.heeded is None else list(compared.heeded),
     }
 
 

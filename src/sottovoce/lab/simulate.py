@@ -45,6 +45,7 @@ class Auxiliary:
     environment: where its contexts come from; None for the target's own.
     kappa: the exploration coefficient of its behaviour policy; 1 is uniform.
     known: whether the learner knows that policy; ``ldpmab`` does not ask.
+    name: None for "auxiliary 1" and so on.
     """
 
     users: int
@@ -52,6 +53,7 @@ class Auxiliary:
     environment: Environment | None = None
     kappa: float = 1.0
     known: bool = True
+    name: str | None = None
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ def simulate(
         horizon=n,
         auxiliary=[
             Population(
-                f"auxiliary {m}",
+                each.name or f"auxiliary {m}",
                 each.epsilon,
                 each.users,
                 behaviour(environment.arms, each.kappa).tolist() if each.known else None,

@@ -33,6 +33,7 @@ ROUTES: tuple[tuple[str, str, Callable[[Request], Awaitable[Response]]], ...] = 
     ("GET", "/experiments/{experiment}/status", endpoints.status),
     ("GET", "/experiments/{experiment}/certificates", endpoints.certificates),
     ("GET", "/experiments/{experiment}/estimates", endpoints.estimates),
+    ("GET", "/experiments/{experiment}/diagnosis", endpoints.diagnosis),
     ("GET", "/experiments/{experiment}", endpoints.page),
     ("POST", "/experiments", endpoints.create_experiment),
     ("GET", "/experiments", endpoints.list_experiments),

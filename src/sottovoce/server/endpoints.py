@@ -201,6 +201,14 @@ async def estimates(request: Request, desk: Desk) -> Response:
 
 
 @endpoint
+async def diagnosis(request: Request, desk: Desk) -> Response:
+    """Say what each auxiliary population brings; nothing where there is none, or not yet."""
+    _, learned, standing = await _standing(await _current(request, desk), desk)
+    empty = {"learned": learned, "sources": [], "audit": None, "warnings": []}
+    return as_json(standing.get("diagnosis") or empty)
+
+
+@endpoint
 async def page(request: Request, desk: Desk) -> Response:
     """Show all of it to people."""
     current = await _current(request, desk)
@@ -345,6 +353,7 @@ async def _standings(desk: Desk) -> dict[str, metrics.Standing]:
             settled_bins=sum(policy.settled for policy in current.release.bins),
             late_reports=figures.get("late_reports", 0),
             dropped_cells=figures.get("dropped_cells", 0),
+            sources=(standing.get("diagnosis") or {}).get("sources", ()),
         )
     return standings
 

@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Protocol
+from typing import Any, Protocol
 
 from sottovoce.estimate.learner import Learner
+from sottovoce.server.diagnosing import Watch, diagnosis_of
 from sottovoce.server.store.store import Learning, LoggedRelease, Store
 from sottovoce.shared import wire
 from sottovoce.shared.errors import SottovoceError, StateError, StoreDamaged, StoreError
@@ -74,8 +75,11 @@ def pieces(read: Reads, *, after: int, until: int) -> Iterator[list[bytes]]:
         after += asked
 
 
-def standing_of(learner: Learner) -> str:
-    """Write how far a learner is, for status pages."""
+def standing_of(learner: Learner, *, diagnosis: dict[str, Any] | None = None) -> str:
+    """Write how far a learner is, for status pages.
+
+    diagnosis: that of a moment ago, if there is one; otherwise it is worked out.
+    """
     return json.dumps(
         {
             "status": asdict(learner.status()),
@@ -85,6 +89,7 @@ def standing_of(learner: Learner) -> str:
                 {"reports": each.reports, "kind": type(each.event).__name__, **asdict(each.event)}
                 for each in learner.history()
             ],
+            "diagnosis": diagnosis or diagnosis_of(learner),
         },
         allow_nan=False,
     )
@@ -96,6 +101,7 @@ class Seat:
     def __init__(self, session: Learning, experiment: Experiment) -> None:
         self._session = session
         self._learner, self._position = _resume(session, experiment)
+        self._watch = Watch(self._learner)
         self._saved = time.monotonic()
         self._stood = 0.0
         self._told = -1  # the position of the last standing that was saved
@@ -111,7 +117,8 @@ class Seat:
         now = time.monotonic()
         # While reports flow, now and then; when all are counted, at once.
         since = STANDING_EVERY if has_counted else LEAST_BETWEEN
-        tell = self._told != self._position and now - self._stood >= since
+        is_news = self._told != self._position or self._watch.is_due(self._position)
+        tell = is_news and now - self._stood >= since
         save = has_counted and now - self._saved >= SAVE_EVERY
         if releases or tell or save:
             self._write(releases, tell=tell, save=save)
@@ -120,6 +127,7 @@ class Seat:
     def close(self) -> None:
         """Save the learner and let go of it."""
         try:
+            self._watch.at(self._position, at_once=True)
             self._write([], tell=True, save=True)
         finally:
             self._session.close()
@@ -131,7 +139,7 @@ class Seat:
     def _write(self, releases: Sequence[LoggedRelease], *, tell: bool, save: bool) -> None:
         self._session.publish(
             releases,
-            standing=(self._position, standing_of(self._learner)) if tell else None,
+            standing=(self._position, self._standing()) if tell else None,
             saved=(self._position, self._learner.to_json()) if save else None,
         )
         now = time.monotonic()
@@ -139,6 +147,9 @@ class Seat:
             self._told, self._stood = self._position, now
         if save:
             self._saved = now
+
+    def _standing(self) -> str:
+        return standing_of(self._learner, diagnosis=self._watch.at(self._position))
 
 
 def _resume(session: Learning, experiment: Experiment) -> tuple[Learner, int]:

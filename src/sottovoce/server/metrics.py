@@ -6,8 +6,9 @@ PROMETHEUS_MULTIPROC_DIR names, and whichever is asked adds them up.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
@@ -37,6 +38,7 @@ class Standing:
     """Where one experiment stands.
 
     stored: reports in the log. learned: those that the learner has counted.
+    sources: the auxiliary populations, as a diagnosis has them.
     """
 
     stored: int
@@ -46,6 +48,7 @@ class Standing:
     settled_bins: int
     late_reports: int
     dropped_cells: int
+    sources: Sequence[Mapping[str, Any]] = ()
 
 
 class _Standings(Collector):
@@ -66,6 +69,21 @@ class _Standings(Collector):
             family = GaugeMetricFamily(f"sottovoce_{name}", text, labels=["experiment"])
             for fingerprint, standing in self._standings.items():
                 family.add_metric([fingerprint], getattr(standing, name))
+            yield family
+        yield from self._of_sources()
+
+    def _of_sources(self) -> Iterable[Metric]:
+        texts = {
+            "effective_users": "Reports of target users that would have said as much.",
+            "harmful": "1 if an auxiliary population seems to mislead.",
+        }
+        for name, text in texts.items():
+            labels = ["experiment", "population"]
+            family = GaugeMetricFamily(f"sottovoce_{name}", text, labels=labels)
+            for fingerprint, standing in self._standings.items():
+                for source in standing.sources:
+                    if source[name] is not None:
+                        family.add_metric([fingerprint, source["population"]], source[name])
             yield family
 
 

@@ -50,6 +50,9 @@ def document(settings: Settings) -> dict[str, Any]:
             "/experiments/{experiment}/estimates": {
                 "get": _about("What is known of each arm in each bin.", "Estimates")
             },
+            "/experiments/{experiment}/diagnosis": {
+                "get": _about("What each auxiliary population brings.", "Diagnosis")
+            },
             "/experiments/{experiment}/releases": {
                 "get": _about("Which releases there are: from 1 to the current one.", "Releases")
             },
@@ -326,6 +329,7 @@ def _schemas() -> dict[str, Any]:
         "Status": _object("experiment", "name", "stored", "learned"),
         "Certificates": _object("learned", "certificates"),
         "Estimates": _object("learned", "estimates"),
+        "Diagnosis": _object("learned", "sources", "audit", "warnings"),
         "Releases": _object("current"),
         "Error": {
             "type": "object",

@@ -13,7 +13,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from sottovoce.server.page_auxiliary import auxiliary_data
 from sottovoce.server.picture import colour, draw, ink, outline
+from sottovoce.server.tags import section, table
 from sottovoce.server.words import Bin, bins_of, decisions
 from sottovoce.shared.experiment import Population
 from sottovoce.shared.method import Ldpmab, Whisper
@@ -31,6 +33,7 @@ _LINKS = (
     ("status", "status"),
     ("estimates", "estimates"),
     ("certificates", "certificates"),
+    ("diagnosis", "diagnosis"),
     ("releases/current", "release"),
 )
 
@@ -55,6 +58,7 @@ def render(release: Release, standing: Mapping[str, Any], *, stored: int, learne
             _head(release),
             _figures(release, stored=stored, learned=learned),
             _populations(release.experiment.populations, status),
+            auxiliary_data(standing.get("diagnosis")),
             _bins(release, bins, estimates),
             _contested(release, bins, estimates),
             _decisions(release, standing),
@@ -117,7 +121,7 @@ def _populations(populations: Sequence[Population], status: Mapping[str, Any]) -
         )
     head = ("population", "privacy of one report", "", "reports learned")
     note = f'<p class="soft">{late:,} of them were made for an older release.</p>' if late else ""
-    return _section("Who has reported", _table(head, f"<tbody>{''.join(rows)}</tbody>") + note)
+    return section("Who has reported", table(head, f"<tbody>{''.join(rows)}</tbody>") + note)
 
 
 def _odds(epsilon: float) -> str:
@@ -141,7 +145,7 @@ def _bins(release: Release, bins: Sequence[Bin], estimates: _Estimates) -> str:
         shown = f'<div class="wide">{draw(release, bins, tips=tips)}</div>'
     else:
         shown = _table_of_bins(release, bins)
-    return _section("Which arm suits whom", shown + _legend(release, bins))
+    return section("Which arm suits whom", shown + _legend(release, bins))
 
 
 def _tip(release: Release, each: Bin, estimates: _Estimates) -> str:
@@ -165,7 +169,7 @@ def _table_of_bins(release: Release, bins: Sequence[Bin]) -> str:
         share = f"<td>{_percent(each.size)}</td>"
         rows.append(f"<tr><td>{escape(each.words)}</td><td>{arms}</td>{share}</tr>")
     head = ("people", "arm, or arms still compared", "of all contexts")
-    return _table(head, f"<tbody>{''.join(rows)}</tbody>") + _left_out(bins, MOST_BINS)
+    return table(head, f"<tbody>{''.join(rows)}</tbody>") + _left_out(bins, MOST_BINS)
 
 
 def _legend(release: Release, bins: Sequence[Bin]) -> str:
@@ -189,14 +193,14 @@ def _legend(release: Release, bins: Sequence[Bin]) -> str:
 def _contested(release: Release, bins: Sequence[Bin], estimates: _Estimates) -> str:
     open_bins = [each for each in bins if not each.policy.settled]
     if not open_bins:
-        return _section("Still compared", "<p>Nothing: every bin has settled.</p>")
+        return section("Still compared", "<p>Nothing: every bin has settled.</p>")
     bodies = [
         _rows_of_bin(release, each, estimates.get(each.policy.path, {}))
         for each in _largest(open_bins, MOST_ESTIMATED_BINS)
     ]
     head = ("people", "arm", "chance now", "mean reward", "its interval, from 0 to 1")
-    shown = _table(head, "".join(bodies)) + _left_out(open_bins, MOST_ESTIMATED_BINS)
-    return _section("Still compared", shown)
+    shown = table(head, "".join(bodies)) + _left_out(open_bins, MOST_ESTIMATED_BINS)
+    return section("Still compared", shown)
 
 
 def _rows_of_bin(release: Release, each: Bin, known: Mapping[str, _Interval]) -> str:
@@ -234,9 +238,9 @@ def _decisions(release: Release, standing: Mapping[str, Any]) -> str:
         for when, what in decisions(release, standing, most=MOST_DECISIONS)
     ]
     if not items:
-        return _section("Latest decisions", "<p>None so far.</p>")
+        return section("Latest decisions", "<p>None so far.</p>")
     note = f'<p class="soft">{_rule(release.experiment.settings)}</p>'
-    return _section("Latest decisions", f"<ol>{''.join(items)}</ol>{note}")
+    return section("Latest decisions", f"<ol>{''.join(items)}</ol>{note}")
 
 
 def _rule(method: Ldpmab | Whisper) -> str:
@@ -267,15 +271,6 @@ def _footer(release: Release) -> str:
         "was randomised before it was sent. Nothing about any single person is here.</p>"
         f"<p>As JSON: {links}</p></footer></body></html>"
     )
-
-
-def _section(title: str, content: str) -> str:
-    return f"<section><h2>{title}</h2>{content}</section>"
-
-
-def _table(head: Sequence[str], bodies: str) -> str:
-    cells = "".join(f'<th scope="col">{each}</th>' for each in head)
-    return f'<div class="wide"><table><thead><tr>{cells}</tr></thead>{bodies}</table></div>'
 
 
 def _estimates(cells: Sequence[Mapping[str, Any]]) -> _Estimates:

@@ -22,7 +22,7 @@ does the policy do for them what those others promise? It has one cell, and ever
 A question may also be about one feature j: which half of the bin along j? At a large ε each half
 is a cell of its own, and everybody is asked about some feature. At a small ε more cells would be
 more noise: there the value changes its sign in the lower half, so that the answers tell the
-difference of the halves, and only some people are asked so.
+difference of the halves, and only some people are asked so (of logged rows, more than half).
 
 People with no cell of their own (their bin is settled, or their logged arm was dropped) answer
 too. At a small ε they send noise (the mechanism's null); at a larger one they are in one cell
@@ -62,6 +62,7 @@ LEVEL_SHARE = 5
 COUNT_SHARE = 16
 COUNT_SHARE_UNKNOWN = 80
 FEATURE_SHARE = 48
+LOGGED_FEATURE_SHARE = 88
 REWARD_SHARE = 32
 
 # Halves become cells when the variance of a whole bin with 1/N of the people grows by less.
@@ -118,6 +119,17 @@ def is_audited(experiment: Experiment) -> bool:
 def reward_mechanism(experiment: Experiment) -> SignedSubset:
     """Return the mechanism for the one cell of REWARD, in which every person of the target is."""
     return signed_subset(experiment.epsilon, 1)
+
+
+def feature_share(law: Law, *, logged: bool) -> int:
+    """Return how many people of SHARES are asked about a feature.
+
+    In a jump-start nobody waits for the arms to be told apart, and bins are cut by what is seen of
+    features: at a small ε, where such a question costs another, most logged rows are asked so.
+    """
+    if law.halves:
+        return SHARES
+    return LOGGED_FEATURE_SHARE if logged and not law.elsewhere else FEATURE_SHARE
 
 
 @dataclass(frozen=True)

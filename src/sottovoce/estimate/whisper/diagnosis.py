@@ -47,7 +47,7 @@ def diagnose(board: Board, experiment: Experiment, reports: Sequence[int]) -> Di
         harmful = False
         if audit is not None and audit.falls_short and promises is not None:
             # Of several populations, those are to blame that promise what the policy rests on.
-            harmful = promises >= (audit.promised - audit.at_random) / 2
+            harmful = bool(promises >= (audit.promised - audit.at_random) / 2)
         sources.append(
             Source(
                 population=population.name,
@@ -121,7 +121,7 @@ def _promises(board: Board, fixed: Constants, population: int, people: Floats) -
             np.empty(groups),
             np.empty((groups, d)),
         )
-        gain += people[place] * float(mean[board.pair[leaf]].mean() - mean.mean())
+        gain += float(people[place] * (mean[board.pair[leaf]].mean() - mean.mean()))
     return gain
 
 

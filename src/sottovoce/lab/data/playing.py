@@ -64,8 +64,9 @@ def play(
         order=order,
         heed=heed,
         auxiliary=[
-            Auxiliary(len(dataset.auxiliary[name]), budget, Deck(dataset.auxiliary[name], arms))
-            for name, budget in budgets.items()
+            Auxiliary(len(sample), budgets[name], Deck(sample, arms), name=name)
+            for name, sample in dataset.auxiliary.items()
+            if name in budgets
         ],
     )
 

@@ -18,6 +18,7 @@ from sottovoce.lab.compiled import compile_rules, compiled, inlined
 from sottovoce.lab.crowd.whisper.draws import answer
 from sottovoce.lab.crowd.whisper.tables import (
     CELLS,
+    ELSEWHERE,
     HALVES,
     INSIDE,
     NOISE,
@@ -32,6 +33,7 @@ from sottovoce.shared.questions import (
     COUNT_SHARE_UNKNOWN,
     FEATURE_SHARE,
     LEVEL_SHARE,
+    LOGGED_FEATURE_SHARE,
     MASS_SHARE,
     REWARD_SHARE,
     SHARES,
@@ -53,11 +55,12 @@ def home(board: Board, point: Floats) -> int:
 
 @inlined
 def draw_question(
-    usual: int, rare: int, share: int, seldom: int, halves: bool, d: int, rng: np.random.Generator
+    usual: int, rare: int, share: int, seldom: int, features: int, d: int, rng: np.random.Generator
 ) -> tuple[int, int]:
     """Draw the kind and the place (0, or 1 + feature) of a question, as a device does.
 
-    ``share`` people of SHARES get the kind ``rare``, ``seldom`` LEVEL, and the rest ``usual``.
+    ``share`` people of SHARES get the kind ``rare``, ``seldom`` LEVEL, and the rest ``usual``;
+    ``features`` of SHARES are asked about a feature.
     """
     coin = int(rng.random() * SHARES)
     kind = usual
@@ -66,7 +69,7 @@ def draw_question(
     elif coin < share + seldom:
         kind = LEVEL
     place = 0
-    if halves or int(rng.random() * SHARES) < FEATURE_SHARE:
+    if int(rng.random() * SHARES) < features:
         place = 1 + int(rng.random() * d)
     return kind, place
 
@@ -203,19 +206,22 @@ def serve(
         cells = lay_out(board, constants, answers, False)
         law = laws[cells]
         halves = law[HALVES] > 0.0
+        features = SHARES if halves else FEATURE_SHARE
         for i in range(begun, stop):
             node = home(board, contexts[i])
             cell = -1
             if board.pair[node, 0] != board.pair[node, 1]:
                 cell = answers.first[node]
             if constants.public_arms:
-                kind, place = draw_question(RANKED, MASS, MASS_SHARE, 0, halves, d, rng)
+                kind, place = draw_question(RANKED, MASS, MASS_SHARE, 0, features, d, rng)
                 for k in range(constants.arms - 1, 0, -1):
                     other = int(rng.random() * (k + 1))
                     ranking[k], ranking[other] = ranking[other], ranking[k]
                 arm = first_live(board, node, ranking)
             else:
-                kind, place = draw_question(CONTRAST, MASS, MASS_SHARE, LEVEL_SHARE, halves, d, rng)
+                kind, place = draw_question(
+                    CONTRAST, MASS, MASS_SHARE, LEVEL_SHARE, features, d, rng
+                )
                 arm = board.pair[node, int(rng.random() < 0.5)]
             lost[0] += means[i].max() - means[i, arm]
             if constants.audited and int(rng.random() * SHARES) < REWARD_SHARE:
@@ -340,12 +346,15 @@ def contribute(
         cells = lay_out(board, constants, answers, True)
         law = laws[cells]
         halves = law[HALVES] > 0.0
+        features = LOGGED_FEATURE_SHARE if law[ELSEWHERE] == 0.0 else FEATURE_SHARE
+        if halves:
+            features = SHARES
         for i in range(begun, stop):
             if cells == 0:
                 continue
             node = home(board, contexts[i])
             arm = logged[i]
-            kind, place = draw_question(OUTCOME, COUNT, share, 0, halves, d, rng)
+            kind, place = draw_question(OUTCOME, COUNT, share, 0, features, d, rng)
             cell, value = -1, 1.0
             if board.pair[node, 0] != board.pair[node, 1] and board.live[node, arm]:
                 cell = answers.first[node] + board.live[node, :arm].sum()
