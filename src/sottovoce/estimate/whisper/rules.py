@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 CUT_WHEN = 0.3  # a bin is cut when its variance is below this share of what varies inside it
 UNSURE = 0.3  # how much of a slope's variance counts for where to cut
+WON = 1.0  # rewards that a cut must win if it is made for an arm that should go
 EQUAL = 1e-9  # of what differs by less, the first is taken, whatever the rounding
 DEEPEST = 40  # no bin is cut more often: edges of 2^-40 hold nobody
 
@@ -120,7 +121,9 @@ def step(board: "Board", constants: "Constants") -> None:
         node = board.contested[position]
         champion, challenger = board.pair[node, 0], board.pair[node, 1]
         estimate(board, constants, node, mean, covariance, slope, slope_covariance, share, upper)
-        axis = judge(board, constants, node, mean, covariance, slope, slope_covariance, upper)
+        axis = judge(
+            board, constants, node, mean, covariance, slope, slope_covariance, share, upper
+        )
         look_out(board, node, share[0], mean)
         if axis >= 0:
             cut(
@@ -162,6 +165,7 @@ def judge(
     covariance: Floats,
     slope: Floats,
     slope_covariance: Floats,
+    share: Floats,
     upper: Floats,
 ) -> int:
     """Drop arms and choose the next pair; return the feature to cut along, or -1.
@@ -171,6 +175,7 @@ def judge(
     a place in the bin is normal around the estimate, with the variance of the estimate plus that
     inside of the bin: (4/3)·Σ_j 4r_j(1 - r_j)·slope_j² (a straight line, r_j of the people in the
     upper half), and what nobody knows of yet.
+    Where the estimates say that it is best in a part of the bin, the bin is cut instead.
     While nobody is served (a jump-start), waiting is free: no arm is dropped, and a bin is cut only
     for slopes that were seen, beyond what the noise of their estimate would show by itself. A
     certified learner needs proof besides, and puts an arm that lacks it on offer until it has it.
@@ -182,6 +187,7 @@ def judge(
         edge = board.edges[node, j, 1] - board.edges[node, j, 0]
         unknown += 2.0 * FRESH * (ROUGHNESS * edge) ** 2
     fine = board.depth[node] < DEEPEST
+    turns = -1  # a feature along which an arm that should go is best in a part of the bin
     accused = -1  # an arm that should go, and lacks the proof
     for k in range(constants.arms):
         if not board.live[node, k] or k == best:
@@ -198,7 +204,11 @@ def judge(
         paid = gap * board.experience[WORTH]
         if board.totals[SERVED] > 0 and loss <= paid:
             if not constants.certified:
-                drop(board, node, k, best, paid, loss)
+                part = turning(board, node, gap, slope, best, k, share[0] * to_come, upper)
+                if part >= 0:
+                    turns = part
+                else:
+                    drop(board, node, k, best, paid, loss)
                 continue
             wins, losses = board.ballots[node, best, k], board.ballots[node, k, best]
             proof, needed = evidence(wins, losses), -math.log(allowance(constants, node))
@@ -211,6 +221,8 @@ def judge(
     if accused >= 0:  # no cut, which would begin the proof anew
         board.pair[node, 1] = accused
         return -1
+    if turns >= 0:
+        return turns
     if not fine or board.pair[node, 0] == board.pair[node, 1]:
         return -1
     axis, most = -1, -1.0
@@ -223,6 +235,33 @@ def judge(
                 if varies > most * (1.0 + EQUAL):
                     axis, most = j, varies
     return axis
+
+
+def turning(
+    board: "Board",
+    node: int,
+    gap: float,
+    slope: Floats,
+    best: int,
+    arm: int,
+    people: float,
+    upper: Floats,
+) -> int:
+    """Return the feature along which an arm that loses on average wins in a part of the bin, or -1.
+
+    Along a straight line the gap runs from gap - 2·steep to gap + 2·steep, with steep the slope of
+    the difference. Below 0 the arm wins: (2·steep - gap)²/(8·steep) for each person of the bin.
+
+    people: how many are to come to the bin.
+    """
+    feature, most = -1, WON
+    for j in range(len(slope)):
+        steep = abs(slope[j, best] - slope[j, arm])
+        if 2.0 * steep > gap and board.depth[node] < DEEPEST:
+            won = (2.0 * steep - gap) ** 2 / (8.0 * steep) * mixing(upper[0, j]) * people
+            if won > most:
+                feature, most = j, won
+    return feature
 
 
 def mixing(upper: float) -> float:
