@@ -17,6 +17,7 @@ from sottovoce.device.transport import Request, send
 from sottovoce.lab.environments import Floats
 from sottovoce.lab.local_server import running
 from sottovoce.lab.visitors import visit
+from support.tables import pupils, write
 
 COMMAND = Path(sys.executable).parent / "sottovoce"
 
@@ -186,3 +187,13 @@ def test_bench_speed_has_a_line_for_each_size() -> None:
 
 def test_the_version_can_be_asked_for() -> None:
     assert run("--version").stdout.strip() == version("sottovoce")
+
+
+def test_a_comparison_prints_nothing_but_json_when_asked(tmp_path: Path) -> None:
+    table = write(tmp_path / "pupils.csv", pupils(rows=300))
+    options = ("--label", "grade", "--group", "school", "--target", "north", "--methods", "whisper")
+    done = run("compare", str(table), *options, "--reps", "1", "--workers", "1", "--heed", "--json")
+    figures = json.loads(done.stdout)
+    assert [each["population"] for each in figures["diagnosis"]["sources"]] == ["others"]
+    assert len(figures["heeded"]) == 1
+    assert {each["name"] for each in figures["beside"]} >= {"whisper w, heeded"}

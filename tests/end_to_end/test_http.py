@@ -179,7 +179,7 @@ def test_releases_that_are_not_there(server: LocalServer, which: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["", "/status", "/estimates", "/certificates", "/releases/current"]
+    "page", ["", "/status", "/estimates", "/certificates", "/diagnosis", "/releases/current"]
 )
 @pytest.mark.parametrize("name", ["0123456789abcdef", "x", "%00", "%F0%9F%A4%AB", "%ff", "'--"])
 def test_experiments_that_are_not_there(server: LocalServer, page: str, name: str) -> None:

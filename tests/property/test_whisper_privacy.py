@@ -10,31 +10,22 @@ import itertools
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import lru_cache
-from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 import sottovoce as sv
-from sottovoce.device import ask, privatise, subset
 from sottovoce.device.ask import Secret
 from sottovoce.shared.errors import SottovoceError
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.questions import Question, sheet
 from sottovoce.shared.release import BinPolicy
-from sottovoce.shared.subset import SignedSubset, pack
 from support.examples import experiment
-from support.subset import Following, exact_law, power_of_e
+from support.subset import power_of_e
+from support.whole_reports import Code, Input, shares_of, worst_ratio
 
 EPSILONS = [0.5, 2.0, 8.0]
 OUTCOMES = (0.0, 0.3, 1.0)
-
-Input = tuple[Secret, float]
-Part = bytes | tuple[SignedSubset, int | None, float]
-# What everybody sees in the clear (question and ranking), and the payloads that may go with it.
-Law = dict[tuple[int, tuple[int, ...]], dict[tuple[Part, ...], Fraction]]
 
 
 def uniform(path: str, *arms: int, waiting: tuple[int, ...] = ()) -> BinPolicy:
@@ -70,111 +61,6 @@ def inputs(release: sv.Release, *, logged: bool, ranking: tuple[int, ...] = ()) 
                 secret = Secret(point, policy.path, arm, logged=logged, ranking=ranking)
                 found.append((secret, outcome))
     return found
-
-
-class Sealed(bytes):
-    """A payload that is not drawn yet: packed sets, and bytes that are the same each time."""
-
-    parts: tuple[Part, ...]
-
-    @classmethod
-    def of(cls, *parts: Part) -> "Sealed":
-        sealed = cls()
-        sealed.parts = parts
-        return sealed
-
-    def __add__(self, other: Any) -> "Sealed":
-        return Sealed.of(*self.parts, *(other.parts if isinstance(other, Sealed) else (other,)))
-
-
-@lru_cache(maxsize=4096)
-def law_of_set(mechanism: SignedSubset, cell: int | None, value: float) -> dict[bytes, Fraction]:
-    """The exact law of the device's own sampler; test_subset.py compares it with its definition."""
-    law = exact_law(subset.whisper, mechanism, cell, value)
-    return {pack(mechanism, values): chance for values, chance in law.items()}
-
-
-@lru_cache(maxsize=4096)
-def law_of_payload(parts: tuple[Part, ...]) -> dict[bytes, Fraction]:
-    """The exact law of all parts together, each drawn on its own."""
-    law = {b"": Fraction(1)}
-    for part in parts:
-        drawn = {part: Fraction(1)} if isinstance(part, bytes) else law_of_set(*part)
-        law = {
-            before + data: chance * more
-            for before, chance in law.items()
-            for data, more in drawn.items()
-        }
-    return law
-
-
-class Code:
-    """The code of the device, with pieces of its text replaced."""
-
-    def __init__(self, *mutations: tuple[str, str]) -> None:
-        texts = {module: Path(str(module.__file__)).read_text() for module in (ask, privatise)}
-        for old, new in mutations:
-            (where,) = [module for module, text in texts.items() if old in text]
-            assert texts[where].count(old) == 1
-            texts[where] = texts[where].replace(old, new)
-        self.ask: Any = ModuleType("mutant of ask")
-        self.door: Any = ModuleType("mutant of privatise")
-        for module, text in ((self.ask, texts[ask]), (self.door, texts[privatise])):
-            exec(compile(text, module.__name__, "exec"), module.__dict__)  # noqa: S102
-        vars(self.door).update(ask=self.ask, subset=SimpleNamespace(whisper=whisper))
-        # Other shares, for fewer ways to follow. The questions are the same.
-        for name, share in {"SHARES": 4, "COUNT_SHARE_UNKNOWN": 2}.items():
-            assert hasattr(self.ask, name)
-            setattr(self.ask, name, share)
-        for name in ("MASS_SHARE", "LEVEL_SHARE", "COUNT_SHARE", "FEATURE_SHARE"):
-            assert hasattr(self.ask, name)
-            setattr(self.ask, name, 1)
-
-    def law(self, release: sv.Release, person: Input) -> Law:
-        """Everything that a person may send, and how often."""
-        secret, outcome = person
-        law: Law = {}
-        untried: list[tuple[tuple[int, ...], Fraction]] = [((), Fraction(1))]
-        ledger = SimpleNamespace(spend=lambda *args, **settings: None)
-        while untried:
-            draws = Following(*untried.pop())
-            self.ask.OPERATING_SYSTEM = draws
-            told = self.door.privatise(release, secret, population=0, reward=outcome, ledger=ledger)
-            parts = told.payload.parts if isinstance(told.payload, Sealed) else (told.payload,)
-            payloads = law.setdefault((told.question, told.ranking), {})
-            payloads[parts] = payloads.get(parts, Fraction(0)) + draws.probability
-            untried += draws.untried
-        assert sum(chance for each in law.values() for chance in each.values()) == 1
-        return law
-
-
-def whisper(mechanism: SignedSubset, *, cell: int | None, value: float) -> Sealed:
-    """Stands for the device's sampler, and lets it draw later; what it refuses is refused now."""
-    subset.whisper(mechanism, cell=cell, value=value)
-    return Sealed.of((mechanism, cell, value))
-
-
-def worst_ratio(laws: list[Law]) -> Fraction | None:
-    """The greatest likelihood ratio of anything said; None if it is infinite."""
-    worst = Fraction(1)
-    for coins in set().union(*laws):
-        # Many people have the same law: each is looked at once.
-        ways = {frozenset(law.get(coins, {}).items()) for law in laws}
-        said = [spelled_out(dict(way)) for way in ways]
-        for payload in set().union(*said):
-            chances = [each.get(payload, Fraction(0)) for each in said]
-            if min(chances) == 0:
-                return None
-            worst = max(worst, max(chances) / min(chances))
-    return worst
-
-
-def spelled_out(payloads: dict[tuple[Part, ...], Fraction]) -> dict[bytes, Fraction]:
-    law: dict[bytes, Fraction] = {}
-    for parts, share in payloads.items():
-        for payload, chance in law_of_payload(parts).items():
-            law[payload] = law.get(payload, Fraction(0)) + share * chance
-    return law
 
 
 def groups(release: sv.Release) -> Iterator[list[Input]]:
@@ -222,9 +108,11 @@ def test_no_two_people_differ_by_more_than_e_to_the_epsilon_in_anything_they_may
         laws = [code.law(release, person) for person in people]
         assert worst_ratio(laws) == expected <= least
         # Every question is there, and is asked of everybody alike.
-        questions = [{coins: sum(law[coins].values()) for coins in law} for law in laws]
+        questions = [shares_of(law) for law in laws]
         assert all(each == questions[0] for each in questions)
-        assert len(questions[0]) in (4, 6, 9)  # kinds × (whole, features)
+        # Kinds × (whole, features); and those who were served may be asked how it went.
+        served = not people[0][0].logged
+        assert len(questions[0]) - served in (4, 6, 9)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from sottovoce.lab.crowd.whisper.play import WhisperPlay
 from sottovoce.lab.environments import Exponential, Slope, behaviour, draw_people
 from sottovoce.lab.people import meet
 from sottovoce.lab.simulate import Auxiliary, simulate
+from sottovoce.shared import questions
 from sottovoce.shared.questions import BY_ARM, Kind, may_halve, question_of, sheet
 from sottovoce.shared.subset import odds, unpack
 from support.insides import board_of
@@ -244,6 +246,20 @@ def tree(experiment: sv.Experiment) -> Board:
     standing = [14, 8, 11, 7, 13, 10]
     board.contested[:6] = standing
     board.totals[:4] = [15, 6, 0, 5]
+    board.outlook[:15] = [0.0, 0.2, -0.1]
+    board.outlook[:15, 0] = board.mass[:15, 0]
+    return board
+
+
+def settled(experiment: sv.Experiment) -> Board:
+    """The same eight bins with one arm left in each: nothing is contested."""
+    board = tree(experiment)
+    for leaf in range(7, 15):
+        best = board.pair[leaf, 0]
+        board.pair[leaf] = best
+        board.live[leaf] = False
+        board.live[leaf, best] = True
+    board.totals[places.CONTESTED] = 0
     return board
 
 
@@ -269,7 +285,7 @@ class Batch:
         nodes = before.contested[: before.totals[places.CONTESTED]]
         fields = [*SUMS, "ballots"] if self.setting.method == CERTIFIED else SUMS
         found = {name: getattr(after, name)[nodes].astype(np.float64).ravel() for name in fields}
-        return {**found, "experience": after.experience.copy()}
+        return {**found, "experience": after.experience.copy(), "audit": after.audit.copy()}
 
     def devices(self, seed: int) -> dict[str, Floats]:
         experiment = self.experiment
@@ -375,7 +391,7 @@ def test_the_sums_of_a_batch_have_the_same_law(name: str) -> None:
     assert batch.differences(devices, crowd) == set()
     expected = {"info", "lean", "mass_info", "mass_lean", "experience"}
     if batch.setting.rows:
-        expected |= {"logged_info", "logged_lean", "count_info", "count_lean"}
+        expected |= {"logged_info", "logged_lean", "count_info", "count_lean", "audit"}
     if batch.setting.method == CERTIFIED:
         expected |= {"ballots"}
     assert {kind for run in devices for kind, sums in run.items() if sums.any()} == expected
@@ -416,23 +432,117 @@ LOGGED = Batch(Setting(WHISPER, 2.0, Lopsided(), people=1, rows=MANY), root)
 
 
 @pytest.mark.parametrize(
-    ("batch", "share", "more", "shows"),
+    ("batch", "where", "share", "more", "shows"),
     [
-        (SERVED, "FEATURE_SHARE", 10, "info"),
-        (SERVED, "MASS_SHARE", 6, "mass_info"),
-        (SERVED, "LEVEL_SHARE", 12, "info"),
-        (LOGGED, "COUNT_SHARE", 10, "count_info"),
-        (LOGGED, "COUNT_SHARE_UNKNOWN", 20, "count_info"),
+        (SERVED, questions, "FEATURE_SHARE", 10, "info"),
+        (LOGGED, questions, "LOGGED_FEATURE_SHARE", 24, "logged_info"),
+        (SERVED, ask, "MASS_SHARE", 6, "mass_info"),
+        (SERVED, ask, "LEVEL_SHARE", 12, "info"),
+        (LOGGED, ask, "COUNT_SHARE", 16, "count_info"),
+        (LOGGED, ask, "COUNT_SHARE_UNKNOWN", 20, "count_info"),
     ],
-    ids=["feature", "mass", "level", "count", "count, behaviour unknown"],
+    ids=["feature", "feature of logs", "mass", "level", "count", "count, behaviour unknown"],
 )
 def test_devices_that_ask_in_slightly_different_shares_are_told_apart(
-    batch: Batch, share: str, more: int, shows: str, monkeypatch: pytest.MonkeyPatch
+    batch: Batch,
+    where: ModuleType,
+    share: str,
+    more: int,
+    shows: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     crowd = [batch.crowd(seed) for seed in range(200)]
-    monkeypatch.setattr(ask, share, getattr(ask, share) + more)
+    monkeypatch.setattr(where, share, getattr(where, share) + more)
     devices = [batch.devices(seed) for seed in range(20)]
     assert shows in batch.differences(devices, crowd)
+
+
+# --- people who are asked how it went -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Generous(Lopsided):
+    """Rewards between 0.75 and 0.95, whatever the arm: what is told is mostly "yes"."""
+
+    def means(self, contexts: Floats) -> Floats:
+        return 0.75 + 0.2 * super().means(contexts)
+
+    def rewards(self, rng: np.random.Generator, contexts: Floats, arm: int) -> Floats:
+        return np.asarray(self.means(contexts)[:, arm])
+
+
+def audited(method: sv.Whisper, epsilon: float, start: Callable[[sv.Experiment], Board]) -> Batch:
+    return Batch(Setting(method, epsilon, Generous(), people=600, rows=(Auxiliary(1, 1.0),)), start)
+
+
+AUDITED = {
+    "contested": audited(WHISPER, 1.0, tree),
+    "contested, large ε": audited(WHISPER, 8.0, tree),
+    "certified": audited(CERTIFIED, 2.0, tree),
+    "public": audited(PUBLIC, 2.0, tree),
+    "nothing contested": audited(WHISPER, 1.0, settled),
+}
+
+
+@lru_cache
+def audits_of_devices(name: str) -> list[dict[str, Floats]]:
+    return [AUDITED[name].devices(seed) for seed in range(AUDITED[name].runs)]
+
+
+@pytest.mark.parametrize("name", AUDITED)
+def test_what_people_tell_of_their_rewards_has_the_same_law(name: str) -> None:
+    batch, devices = AUDITED[name], audits_of_devices(name)
+    crowd = [batch.crowd(seed) for seed in range(5 * batch.runs)]
+    assert batch.differences(devices, crowd) == set()
+    if batch.start is settled:
+        assert {kind for run in devices for kind in run if run[kind].any()} == {
+            "audit",
+            "experience",
+        }
+    for runs in (devices, crowd):
+        told, delivered, promised, chance = np.sum([run["audit"] for run in runs], axis=0)
+        # Of 48,000 people one in five is asked, within 6 standard deviations: a false alarm in
+        # 10^8 tests. All bins have the same outlook.
+        asked = len(runs) * batch.setting.people
+        assert abs(told - asked / 5) < 6 * np.sqrt(asked * 0.16)
+        assert [promised, chance] == pytest.approx([0.2 * told, -0.1 * told])
+        # The error of the mean of 9,600 answers at ε = 1 is 0.011: this is wide of the truth.
+        assert 0.2 < delivered / told < 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "factor"),
+    [
+        ("contested", tables.CONTAINS, 1.2),
+        ("contested, large ε", tables.CONTAINS, 0.9),
+        ("contested, large ε", tables.SIGNAL, 1.2),
+        ("nothing contested", tables.CONTAINS, 1.2),
+    ],
+)
+def test_a_crowd_that_tells_of_rewards_with_other_noise_is_told_apart(
+    name: str, column: int, factor: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = tables.reward_law
+
+    def altered(experiment: sv.Experiment) -> Floats:
+        row = honest(experiment).copy()
+        row[column] *= factor
+        return row
+
+    monkeypatch.setattr(crowd_play, "reward_law", altered)
+    batch = AUDITED[name]
+    crowd = [batch.crowd(seed) for seed in range(5 * batch.runs)]
+    assert batch.differences(audits_of_devices(name), crowd) == {"audit"}
+
+
+def test_devices_that_ask_slightly_more_people_how_it_went_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    batch = AUDITED["nothing contested"]
+    crowd = [batch.crowd(seed) for seed in range(200)]
+    monkeypatch.setattr(ask, "REWARD_SHARE", 40)  # of 160, not 32
+    devices = [batch.devices(seed) for seed in range(40)]
+    assert batch.differences(devices, crowd) == {"audit"}
 
 
 # --- one answer -----------------------------------------------------------------------------------
@@ -494,6 +604,7 @@ class Mirror:
         self.constants: Constants = constants(experiment)
         self.board = begin(self.constants)
         self.waiting: dict[tuple[int, bool], tables.Answers] = {}
+        self.told = np.zeros(2)
 
     def law(self, population: int, *, by_arm: bool) -> Floats:
         """The kernel's mechanism for the cells of now."""
@@ -522,6 +633,11 @@ class Mirror:
         elif sheet_ is not None:
             usual = self.law(0, by_arm=False)[tables.VARIANCE]
             board.experience[0] += kernel.worth(settings, usual, row[tables.VARIANCE], True)
+        if question.kind == Kind.REWARD:
+            assert m == 0
+            assert report.payload in (b"\0", b"\1")
+            self.told += [1, 1 if report.payload == b"\1" else -1]
+            return
         if sheet_ is None:
             assert board.totals[places.CONTESTED] == 0
             assert report.payload == b""
@@ -556,6 +672,10 @@ class Mirror:
             answers = self.answers(m, by_arm)
             kernel.hand_over(self.board, self.constants, answers, row, m, by_arm)
         self.waiting.clear()
+        if self.told[0]:
+            row = tables.reward_law(self.experiment)
+            kernel.audit(self.board, self.told[0], self.told[1] / row[tables.SIGNAL])
+            self.told[:] = 0.0
         self.board = roomy(self.board, self.constants)
         kernel.step(self.board, self.constants)
 
@@ -564,7 +684,7 @@ def assert_same(ours: Board, theirs: Board) -> None:
     assert ours.totals.tolist() == theirs.totals.tolist()
     nodes, contested, events = ours.totals[: places.EVENTS + 1]
     for name, one, other in zip(Board._fields, ours, theirs, strict=True):
-        rows = {"contested": contested, "events": events, "totals": 7, "experience": 2}
+        rows = {"contested": contested, "events": events, "totals": 7, "experience": 2, "audit": 4}
         a: Any = one[: rows.get(name, nodes)]
         b: Any = other[: rows.get(name, nodes)]
         if name == "events":
@@ -580,7 +700,7 @@ def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
     method: sv.Whisper,
 ) -> None:
     outcomes: Counter[str] = Counter()
-    smoothed = 0
+    smoothed = told = 0
     for seed in range(25):
         rng = np.random.default_rng(seed)
         arms, d = int(rng.integers(2, 5)), int(rng.integers(1, 4))
@@ -626,8 +746,10 @@ def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
                 assert bins == learner.release().bins
         outcomes.update(type(dated.event).__name__ for dated in learner.history())
         smoothed += int(mirror.board.totals[places.SMOOTHED] > 0)
+        told += int(mirror.board.audit[places.ANSWERS])
     assert outcomes["Cut"] > 20
     assert smoothed > 5  # both have gone through the tree
+    assert told > 500  # and people have told both how it went
     # Proof is rare after 420 reports.
     assert outcomes["Elimination"] > (0 if method == CERTIFIED else 10)
 

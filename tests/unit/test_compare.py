@@ -100,9 +100,69 @@ def test_a_small_table_without_groups_has_public_rows_instead(tmp_path: Path) ->
     assert [row["significant"] for row in figures["methods"]] == [False, False]
 
 
+def test_the_diagnosis_of_auxiliary_rows_is_told(path: Path) -> None:
+    arguments = (path, *SCHOOLS, "--auxiliary", "each", "--methods", "whisper", "--reps", 2)
+    figures = json.loads(run(*arguments, "--json").stdout)
+    rows = pupils(rows=400, classes=4)["school"]
+    assert figures["heeded"] is None
+    sources = figures["diagnosis"]["sources"]
+    assert {each["population"]: each["reports"] for each in sources} == {
+        school: rows.count(school) for school in ("south", "west")
+    }
+    for each in sources:
+        assert each["effective_users"] == each["expected_users"] > 0
+        assert 0 <= each["overlap"] <= 1
+    assert figures["diagnosis"]["audit"]["answers"] > 0
+    told = run(*arguments).stdout
+    assert "effective users" in told
+    for each in sources:
+        (line,) = [line for line in told.splitlines() if line.split()[:1] == [each["population"]]]
+        assert line.split() == [
+            each["population"],
+            f"{each['reports']}",
+            f"{each['effective_users']:,.0f}",
+            f"{each['overlap']:.2f}",
+            f"{each['exploration']:.2f}",
+        ]
+    assert "who were asked" in told
+    assert "Warning" not in told
+    assert "heeded" not in told
+    alone = run(path, *SCHOOLS, "--methods", "linear", "--reps", 1)
+    assert "effective users" not in alone.stdout
+
+
+def test_a_warning_is_told_and_heeding_it_brings_more(tmp_path: Path) -> None:
+    """At south, the same pupil has the other grade."""
+    columns = pupils(rows=8000, classes=2)
+    other = {"grade 0": "grade 1", "grade 1": "grade 0"}
+    columns["grade"] = [
+        other[grade] if school == "south" else grade
+        for grade, school in zip(columns["grade"], columns["school"], strict=True)
+    ]
+    path = write(tmp_path / "misleading.csv", columns)
+    arguments = (path, *SCHOOLS, "--auxiliary", "each", "--epsilon", 4, "--methods", "whisper")
+    figures = json.loads(run(*arguments, "--reps", 2, "--heed", "--json").stdout)
+    (warning,) = figures["diagnosis"]["warnings"]
+    assert warning.startswith("south seems to mislead")
+    assert all(0 < people < figures["people"] for people in figures["heeded"])
+    beside = {(each["name"], each["fraction"]): each["reward_mean"] for each in figures["beside"]}
+    (plain,) = [
+        each["reward_mean"]
+        for each in figures["methods"]
+        if each["auxiliary"] and each["fraction"] == 1
+    ]
+    assert beside["whisper w, heeded", 1] > plain + 0.2
+    told = run(*arguments, "--reps", 1, "--heed").stdout
+    assert "Warning: south seems to mislead" in told
+    assert "whisper heeded a warning in 1 of 1 repetitions." in told
+    assert "whisper w, heeded" in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ([*SCHOOLS, "--methods", "linear", "--heed"], "heed must be asked of whisper where there"),
+        (["--label", "grade", "--public", "0.1", "--heed"], r"heed must .* got \['whisper wo'"),
         (["--label", "grade"], "give --group and --target for auxiliary rows, or --public"),
         (["--label", "mark", "--public", "0.1"], r"label must be among .*'grade'\]; got \['mark"),
         (["--label", "grade", "--group", "school"], "group and target must be given together"),

@@ -3,94 +3,25 @@
 import json
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import asdict
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 
 import sottovoce as sv
+from sottovoce.server import learning
 from sottovoce.server.page import render
 from sottovoce.server.words import bins_of, place, spell, ticks
-from sottovoce.shared.partition import Partition
-from sottovoce.shared.release import BinPolicy, uniform
-from support.examples import experiment, grown
+from sottovoce.shared.release import BinPolicy
+from support.examples import grown
+from support.pages import page_of, release_of
 
-VOID = {"meta", "br"}
 AGE, BMI = sv.Numeric("age", 18, 90), sv.Numeric("bmi", 15, 45)
 ACTIVITY = sv.Ordinal("activity", ("low", "middling", "high"))
 
 
-class Page(HTMLParser):
-    """Collects what a browser would see; every tag must be closed in its turn."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-        self.titles: list[str] = []
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open[-1:] == ["title"]:
-            self.titles.append(data)
-        elif self.open[-1:] != ["style"]:
-            self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join(self.words)
-
-    def count(self, tag: str, kind: str) -> int:
-        return sum(
-            name == tag and kind in (given.get("class") or "").split() for name, given in self.tags
-        )
-
-
-def release_of(
-    bins: Sequence[tuple[int, ...]] = (), *, cuts: dict[str, int] | None = None, **settings: Any
-) -> sv.Release:
-    """A release with the given live arms, bin by bin."""
-    of = experiment(**{"method": "ldpmab", **settings})
-    partition = Partition(of.dimension, cuts or {})
-    leaves = list(partition.leaves())
-    arms = bins or [tuple(range(len(of.arms)))] * len(leaves)
-    policies = tuple(uniform(path, live) for path, live in zip(leaves, arms, strict=True))
-    return sv.Release(of, 3, partition, policies)
-
-
 def standing_of(learner: sv.Learner) -> dict[str, Any]:
-    standing = {
-        "status": asdict(learner.status()),
-        "estimates": [asdict(each) for each in learner.estimates()],
-        "certificates": [asdict(each) for each in learner.certificates()],
-        "history": [
-            {"reports": dated.reports, "kind": type(dated.event).__name__, **asdict(dated.event)}
-            for dated in learner.history()
-        ],
-    }
-    back: dict[str, Any] = json.loads(json.dumps(standing))
-    return back
-
-
-def page_of(release: sv.Release, standing: dict[str, Any] | None = None, **counts: int) -> Page:
-    counts = {"stored": 0, "learned": 0, **counts}
-    return Page(render(release, standing or {}, **counts))
+    standing: dict[str, Any] = json.loads(learning.standing_of(learner))
+    return standing
 
 
 def test_a_new_experiment_has_a_page() -> None:
@@ -113,7 +44,7 @@ def test_a_new_experiment_has_a_page() -> None:
     assert ("meta", {"http-equiv": "refresh", "content": "3"}) in page.tags
 
 
-@pytest.mark.parametrize("part", ["status", "estimates", "certificates", "history"])
+@pytest.mark.parametrize("part", ["status", "estimates", "certificates", "history", "diagnosis"])
 def test_any_part_of_the_standing_may_be_missing(part: str) -> None:
     learner = grown()
     standing = standing_of(learner)

@@ -49,6 +49,9 @@ UNKNOWN = {Kind.COUNT: Fraction(1, 2), Kind.OUTCOME: Fraction(1, 2)}
 SOMETIMES: dict[int | None, Fraction] = {
     None: Fraction(7, 10), 0: Fraction(3, 20), 1: Fraction(3, 20)
 }  # fmt: skip
+MOSTLY: dict[int | None, Fraction] = {
+    None: Fraction(9, 20), 0: Fraction(11, 40), 1: Fraction(11, 40)
+}  # fmt: skip
 ALWAYS: dict[int | None, Fraction] = {0: Fraction(1, 2), 1: Fraction(1, 2)}
 
 
@@ -63,7 +66,7 @@ ALWAYS: dict[int | None, Fraction] = {0: Fraction(1, 2), 1: Fraction(1, 2)}
         ({"epsilon": 8.0, "public_arms": True}, 0, False, PUBLIC, ALWAYS),
         ({}, 1, False, SERVED, ALWAYS),  # a streaming population, served
         ({}, 1, True, KNOWN, ALWAYS),
-        ({}, 2, True, UNKNOWN, SOMETIMES),
+        ({}, 2, True, UNKNOWN, MOSTLY),  # at a small ε, most rows of a log
         ({"epsilon": 8.0}, 0, True, UNKNOWN, ALWAYS),  # logged rows of the target
         ({"public_arms": True}, 1, True, KNOWN, ALWAYS),
     ],
@@ -78,8 +81,10 @@ def test_questions_are_drawn_in_their_public_shares(
 ) -> None:
     release = four_bins(**settings)
     law = law_of(monkeypatch, lambda: draw_question(release, population=population, logged=logged))
-    assert law == {
-        Question(kind, feature): kinds[kind] * features[feature]
+    # Of the target's people who are served, one in five is asked how it went.
+    rewards = {} if population or logged else {Question(Kind.REWARD): Fraction(1, 5)}
+    assert law == rewards | {
+        Question(kind, feature): kinds[kind] * features[feature] * (1 - sum(rewards.values()))
         for kind in kinds
         for feature in features
     }
@@ -94,6 +99,8 @@ def test_the_questions_are_numbered_as_the_wire_has_them() -> None:
     assert numbers == set(range(18))
     assert Question(Kind.CONTRAST).number(5) == 0
     assert Question(Kind.RANKED, 4).number(5) == 35
+    assert Question(Kind.REWARD).number(2) == 18
+    assert Question(Kind.REWARD).number(5) == 36
 
 
 def test_every_ranking_is_as_likely(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def good_report(learner: sv.Learner, *, logged: bool = False) -> sv.Report:
         ({"payload": ()}, "MALFORMED", "must be a packed set, for its method is whisper"),
         ({"payload": b""}, "WRONG_LENGTH", r"a packed set must take \d+ bytes; got 0"),
         ({"payload": bytes(50)}, "WRONG_LENGTH", r"a packed set must take \d+ bytes; got 50"),
-        ({"question": 18}, "UNKNOWN_QUESTION", "a report's question must be in the list; got 18"),
+        ({"question": 21}, "UNKNOWN_QUESTION", "a report's question must be in the list; got 21"),
         ({"question": -1}, "UNKNOWN_QUESTION", "a report's question must be in the list; got -1"),
         ({"question": 65535}, "UNKNOWN_QUESTION", "be in the list; got 65535"),
         (
@@ -145,7 +145,7 @@ def eight_bins(epsilon: float, *, release_every: int = 10**6) -> sv.Learner:
     board = table["board"]
     nodes = 15
     for name, rows in board.items():
-        if name not in ("totals", "experience", "events", "contested"):
+        if name not in ("totals", "experience", "audit", "events", "contested"):
             board[name] = [rows[0]] * nodes
     nodes_of = ["".join(sides) for n in range(4) for sides in itertools.product("01", repeat=n)]
     board["child"] = [2 * node + 1 if node < 7 else node for node in range(nodes)]

@@ -129,7 +129,9 @@ def test_the_best_arm_meets_the_one_that_is_hardest_to_tell_from_it(seed: int) -
 def decisions(board: Board, known: Constants) -> tuple[set[int], int | None]:
     """What the documents say must become of the one bin: the arms to drop, the axis to cut.
 
-    An arm goes when (users to come)·E[loss] ≤ (users so far)·gap; the bin is cut when, for all
+    An arm goes when (users to come)·E[loss] ≤ (users so far)·gap, unless it wins a reward or more
+    in a part of the bin: along a feature whose slope s takes the gap below 0, where it wins
+    (2s - gap)²/(8s) a person. Then the bin is cut there. Otherwise the bin is cut when, for all
     rivals that stay, the variance of the gap is below 0.3 of what varies inside of the bin. While
     nobody is served, a slope counts only with what its square is above its variance.
     """
@@ -137,6 +139,7 @@ def decisions(board: Board, known: Constants) -> tuple[set[int], int | None]:
     best = int(np.argmax(np.where(board.live[0], found.mean, -np.inf)))
     to_come = max(known.horizon - board.experience[1], 1)
     dropped, fine, axis = set(), True, (0, -1.0)
+    turns: int | None = None
     for k in np.flatnonzero(board.live[0]):
         if k == best:
             continue
@@ -154,7 +157,15 @@ def decisions(board: Board, known: Constants) -> tuple[set[int], int | None]:
         law = stats.norm(gap, (variance + inside) ** 0.5)
         loss = -law.expect(lambda x: x, ub=0.0) if law.cdf(0) > 1e-250 else 0.0
         if board.totals[SERVED] and to_come * loss <= gap * board.experience[0]:
-            dropped.add(int(k))
+            steep = [abs(float(contrast @ slope)) for slope in found.slope]
+            wins = [
+                to_come * part * max(2 * each - gap, 0) ** 2 / (8 * each)
+                for each, part in zip(steep, mixing, strict=True)
+            ]
+            if max(wins) > 1:
+                turns = int(np.argmax(wins))
+            else:
+                dropped.add(int(k))
             continue
         seen = [max(a - b, 0.0) for a, b in zip(squares, variances, strict=True)]
         inside = inside if board.totals[SERVED] else 4 / 3 * sum(seen) + fresh
@@ -162,6 +173,8 @@ def decisions(board: Board, known: Constants) -> tuple[set[int], int | None]:
         # The feature along which some gap varies most; what is dropped has no say.
         varies = [a + 0.3 * b for a, b in zip(squares, variances, strict=True)]
         axis = max(axis, *((-j, float(each)) for j, each in enumerate(varies)), key=lambda x: x[1])
+    if turns is not None:
+        return dropped, turns
     open_still = len(dropped) < board.live[0].sum() - 1
     return dropped, -axis[0] if fine and open_still else None
 
@@ -192,6 +205,25 @@ def test_arms_are_dropped_and_bins_are_cut_when_the_documents_say_so(seed: int) 
             assert row[6] >= row[7]
             assert board.live[0, int(row[5])]
     assert board.totals[RELEASE] == (2 if events or board.pair[0].max() > 1 else 1)
+
+
+@pytest.mark.parametrize(("steep", "cut"), [(0.2, True), (0.14, False)])
+def test_an_arm_that_is_best_in_a_part_of_a_bin_is_not_dropped_there(
+    steep: float, cut: bool
+) -> None:
+    known = constants(experiment(arms=2, d=2))
+    board = believing(
+        known,
+        [0.15, -0.15],  # a gap of 0.3: at the edge of the bin, it is 0.3 - 2·0.2 or 0.3 - 2·0.14
+        deviation=0.005,
+        slope=np.array([[0.0, 0.0], [steep / 2, -steep / 2]]),
+        slope_deviation=0.005,
+        served=1,
+        users=3000.0,
+    )
+    rules.step(board, known)
+    assert [(int(row[3]), int(row[4])) for row in noted(board)] == ([(1, -1)] if cut else [(-1, 1)])
+    assert board.live[0].tolist() == [True, cut]
 
 
 def test_no_arm_is_dropped_while_nobody_is_served() -> None:

@@ -69,6 +69,10 @@ numeric = [18, 90]
 [[context]]
 name = "bmi"
 numeric = [15, 45]
+[[auxiliary]]
+name = "clinic-b"
+epsilon = 4.0
+users = 500
 """
 }
 FILES["ldpmab"] = FILES["whisper"].replace('"walking"', '"running"\nmethod = "ldpmab"')
@@ -296,8 +300,16 @@ def test_raw_values_are_refused_and_found_nowhere(tmp_path: Path) -> None:
         for each in served.experiments:
             local.wait_until_learned(each)
             page = f"/experiments/{each.fingerprint}"
-            parts = ("", "/status", "/estimates", "/certificates", "/releases/current", "/releases")
-            for address in [*(page + part for part in parts), "/metrics", "/openapi.json"]:
+            parts = (
+                "status",
+                "estimates",
+                "certificates",
+                "diagnosis",
+                "releases/current",
+                "releases",
+            )
+            shown_at = [page, *(f"{page}/{part}" for part in parts), "/metrics", "/openapi.json"]
+            for address in shown_at:
                 shown = get(local, address)
                 assert shown.status == 200
                 assert not canaries_in(shown.body), address

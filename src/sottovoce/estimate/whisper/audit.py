@@ -10,21 +10,31 @@ Plain functions over the arrays of a ``Board``; the lab compiles them as they st
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from sottovoce.estimate.whisper.answers import Floats
 from sottovoce.estimate.whisper.places import ANSWERS, CHANCE, DELIVERED, NODES, PROMISED
 
 if TYPE_CHECKING:
     from sottovoce.estimate.whisper.board import Board
+    from sottovoce.estimate.whisper.constants import Constants
 
 
-def look_out(board: "Board", node: int, share: float, mean: Floats) -> None:
+def look_out(board: "Board", constants: "Constants", node: int, share: float, mean: Floats) -> None:
     """Write down what is expected in a bin: of its policy, and of an arm at random.
 
     share: of the target's people. mean (K,): g of each arm.
     """
     board.outlook[node, 0] = share
-    board.outlook[node, 1] = (mean[board.pair[node, 0]] + mean[board.pair[node, 1]]) / 2.0
+    board.outlook[node, 1] = of_policy(board, constants, node, mean)
     board.outlook[node, 2] = mean.mean()
+
+
+def of_policy(board: "Board", constants: "Constants", node: int, mean: Floats) -> float:
+    """Return the mean over the arms that people get: the pair, or all live ones if public."""
+    if constants.public_arms:
+        return float(np.sum(mean * board.live[node]) / np.sum(board.live[node]))
+    return float(mean[board.pair[node, 0]] + mean[board.pair[node, 1]]) / 2.0
 
 
 def audit(board: "Board", answers: float, total: float) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from sottovoce.estimate.diagnosis import Audit, Diagnosis, Source, standard_error
 from sottovoce.estimate.whisper import answers, kin
+from sottovoce.estimate.whisper.audit import of_policy
 from sottovoce.estimate.whisper.board import Board, Floats
 from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.estimate.whisper.places import (
@@ -121,8 +122,8 @@ def _promises(board: Board, fixed: Constants, population: int, people: Floats) -
             np.empty(groups),
             np.empty((groups, d)),
         )
-        gain += float(people[place] * (mean[board.pair[leaf]].mean() - mean.mean()))
-    return gain
+        gain += people[place] * (of_policy(board, fixed, leaf, mean) - float(mean.mean()))
+    return float(gain)
 
 
 def _worth(board: Board, experiment: Experiment, m: int) -> float:

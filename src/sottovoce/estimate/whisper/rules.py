@@ -124,7 +124,7 @@ def step(board: "Board", constants: "Constants") -> None:
         axis = judge(
             board, constants, node, mean, covariance, slope, slope_covariance, share, upper
         )
-        look_out(board, node, share[0], mean)
+        look_out(board, constants, node, share[0], mean)
         if axis >= 0:
             cut(
                 board,
@@ -150,7 +150,7 @@ def step(board: "Board", constants: "Constants") -> None:
         standing += 1
         solve(board.prior_info[node, 0], board.prior_lean[node, 0], mean, covariance)
         choose_pair(board, constants, node, mean, covariance)
-        look_out(board, node, board.mass[node, 0], mean)
+        look_out(board, constants, node, board.mass[node, 0], mean)
     board.totals[CONTESTED] = standing
     board.totals[SERVED] = 0
     if not changed and board.totals[EVENTS] == events:

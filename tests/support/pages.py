@@ -1,0 +1,70 @@
+"""The status page as a browser would see it."""
+
+from collections.abc import Sequence
+from html.parser import HTMLParser
+from typing import Any
+
+import sottovoce as sv
+from sottovoce.server.page import render
+from sottovoce.shared.partition import Partition
+from sottovoce.shared.release import uniform
+from support.examples import experiment
+
+VOID = {"meta", "br"}
+
+
+class Page(HTMLParser):
+    """Collects what a browser would see; every tag must be closed in its turn."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.titles: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] == ["title"]:
+            self.titles.append(data)
+        elif self.open[-1:] != ["style"]:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+    def count(self, tag: str, kind: str) -> int:
+        return sum(
+            name == tag and kind in (given.get("class") or "").split() for name, given in self.tags
+        )
+
+
+def release_of(
+    bins: Sequence[tuple[int, ...]] = (), *, cuts: dict[str, int] | None = None, **settings: Any
+) -> sv.Release:
+    """A release with the given live arms, bin by bin."""
+    of = experiment(**{"method": "ldpmab", **settings})
+    partition = Partition(of.dimension, cuts or {})
+    leaves = list(partition.leaves())
+    arms = bins or [tuple(range(len(of.arms)))] * len(leaves)
+    policies = tuple(uniform(path, live) for path, live in zip(leaves, arms, strict=True))
+    return sv.Release(of, 3, partition, policies)
+
+
+def page_of(release: sv.Release, standing: dict[str, Any] | None = None, **counts: int) -> Page:
+    counts = {"stored": 0, "learned": 0, **counts}
+    return Page(render(release, standing or {}, **counts))

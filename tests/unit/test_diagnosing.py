@@ -1,0 +1,164 @@
+"""The diagnosis as a server keeps it: plain, now and then, and of no influence."""
+
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sottovoce as sv
+from sottovoce.estimate.diagnosis import Audit, Diagnosis, Source
+from sottovoce.server import diagnosing
+from sottovoce.server.diagnosing import Watch, diagnosis_of, diagnosis_to_table
+from sottovoce.server.learning import Seat
+from sottovoce.server.store.store import Store
+from sottovoce.shared import wire
+from sottovoce.shared.experiment import canonical_json
+from support.examples import experiment
+from support.whispers import person
+
+CLINIC = sv.Population("clinic-b", 4.0, 500)
+WHISPER: dict[str, Any] = {"method": "whisper", "epsilon": 4.0, "release_every": 20}
+
+
+def learner_of(**settings: Any) -> sv.Learner:
+    return sv.Learner(experiment(**{**WHISPER, "auxiliary": [CLINIC], **settings}))
+
+
+def come(rng: random.Random, learner: sv.Learner) -> None:
+    logged = rng.random() < 0.5
+    learner.receive(person(rng, learner.release(), population=int(logged), logged=logged))
+
+
+def test_a_diagnosis_is_plain_json() -> None:
+    source = Source(
+        population="clinic-b",
+        epsilon=4.0,
+        reports=100,
+        expected=400,
+        worth=0.5,
+        exploration=1.0,
+        overlap=math.nan,
+        promises=float(np.float64(0.25)),
+        harmful=np.bool_(True),  # type: ignore[arg-type]  # as comparisons of NumPy have it
+    )
+    audit = Audit(0, delivered=0.5, promised=0.5, at_random=0.5, standard_error=math.inf)
+    table = diagnosis_to_table(Diagnosis((source,), audit))
+    assert json.loads(json.dumps(table, allow_nan=False)) == table
+    (told,) = table["sources"]
+    assert told["harmful"] is True
+    assert told["overlap"] is None
+    assert (told["effective_users"], told["expected_users"]) == (50, 200)
+    assert table["audit"]["standard_error"] is None
+    assert (table["audit"]["holds"], table["audit"]["falls_short"]) == (False, False)
+    assert "clinic-b seems to mislead" in table["warnings"][0]
+    assert diagnosis_to_table(Diagnosis((source,), None))["audit"] is None
+
+
+@pytest.mark.parametrize("behaviour", [None, [0.5, 0.25, 0.25]])
+def test_looking_changes_nothing_that_is_learned(behaviour: list[float] | None) -> None:
+    auxiliary = [sv.Population("clinic-b", 4.0, 500, behaviour)]
+    looked, left = learner_of(auxiliary=auxiliary), learner_of(auxiliary=auxiliary)
+    rng, same = random.Random(1), random.Random(1)
+    for came in range(1, 301):
+        come(rng, looked)
+        come(same, left)
+        table = diagnosis_of(looked)
+        assert table is not None
+        assert table["learned"] == came
+        json.dumps(table, allow_nan=False)
+    assert looked.to_json() == left.to_json()
+
+
+def test_an_experiment_of_its_own_people_has_none() -> None:
+    learner = learner_of(auxiliary=[])
+    assert diagnosis_of(learner) is None
+    watch = Watch(learner)
+    assert not watch.is_due(0)
+    assert watch.at(0, at_once=True) is None
+
+
+class Clock:
+    """Time that passes when it is told to, and by a second for each diagnosis."""
+
+    def __init__(self) -> None:
+        self.now, self.looks = 1000.0, 0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def diagnosis_of(self, learner: sv.Learner) -> dict[str, Any]:
+        self.now += 1
+        self.looks += 1
+        return {"look": self.looks}
+
+
+def test_a_diagnosis_takes_a_twentieth_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(diagnosing, "time", clock)
+    monkeypatch.setattr(diagnosing, "diagnosis_of", clock.diagnosis_of)
+    watch = Watch(learner_of())
+    for position in range(1000):
+        if watch.is_due(position):
+            watch.at(position)
+        assert watch.at(position) == {"look": clock.looks}
+        clock.now += 0.5
+    passed = clock.now - 1000
+    assert 0.04 * passed < clock.looks < 0.06 * passed
+    # Nothing new: nothing to look for.
+    clock.now += 100
+    assert watch.at(2000) == {"look": clock.looks}
+    looks = clock.looks
+    clock.now += 100
+    assert not watch.is_due(2000)
+    assert watch.at(2000, at_once=True) == {"look": looks}
+    # At once means now, due or not.
+    assert watch.at(2001, at_once=True) == {"look": looks + 1}
+    assert watch.at(2002) == {"look": looks + 1}
+    assert watch.at(2002, at_once=True) == {"look": looks + 2}
+
+
+def test_a_diagnosis_that_is_not_due_yet_follows_when_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sottovoce.server.learning.LEAST_BETWEEN", 0.0)
+    monkeypatch.setattr("sottovoce.server.learning.STANDING_EVERY", 0.0)
+    monkeypatch.setattr(diagnosing, "SHARE", 1e-9)  # one look in a lifetime
+    learner, rng = learner_of(), random.Random(2)
+    name, release = learner.experiment.fingerprint, learner.release()
+    store = Store.open(f"sqlite:///{tmp_path}/store.db")
+    store.migrate()
+    text = canonical_json(learner.experiment.to_table()).decode()
+    store.add_experiment(name, text, wire.release_to_json(release))
+
+    def told() -> tuple[int, int]:
+        position, standing = store.standing(name) or (-1, "{}")
+        return position, json.loads(standing)["diagnosis"]["learned"]
+
+    def send(count: int) -> None:
+        reports = [person(rng, release, population=1, logged=True) for _ in range(count)]
+        store.append(name, [(each.nonce, wire.report_to_bytes(each)) for each in reports])
+
+    session = store.learning(name)
+    assert session is not None
+    seat = Seat(session, learner.experiment)
+    send(5)
+    seat.turn()
+    assert told() == (5, 5)
+    send(5)
+    seat.turn()
+    seat.turn()
+    assert told() == (10, 5)
+    seat._watch._due = -math.inf
+    seat.turn()  # although nothing else is new
+    assert told() == (10, 10)
+    send(3)
+    seat.turn()
+    assert told() == (13, 10)
+    seat.turn()
+    seat.close()
+    assert told() == (13, 13)
+    store.close()
