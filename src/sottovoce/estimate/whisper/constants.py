@@ -1,5 +1,6 @@
 """An experiment → the numbers that the rules of ``whisper`` need."""
 
+import math
 from functools import lru_cache
 from typing import NamedTuple, cast
 
@@ -17,6 +18,7 @@ class Constants(NamedTuple):
     arms: int
     dimension: int
     horizon: float
+    jump_start: float  # with more auxiliary reports than these, people come before the next step
     behaviour: NDArray[np.float64]  # (M+1, K) π of logged rows; zeros where it is not known
     known: NDArray[np.bool_]  # (M+1,)
     certified: bool
@@ -38,6 +40,7 @@ def constants(experiment: Experiment) -> Constants:
         arms=len(experiment.arms),
         dimension=experiment.dimension,
         horizon=float(experiment.horizon),
+        jump_start=_jump_start(experiment),
         behaviour=behaviour,
         known=np.array([population.behaviour is not None for population in populations]),
         certified=settings.guarantee == "certified",
@@ -45,3 +48,9 @@ def constants(experiment: Experiment) -> Constants:
         public_arms=settings.public_arms,
         audited=is_audited(experiment),
     )
+
+
+def _jump_start(experiment: Experiment) -> float:
+    """Return how many auxiliary reports leave a whole step of them to come; ∞ if none will come."""
+    announced = sum(population.users for population in experiment.auxiliary)
+    return float(max(announced - experiment.release_every, 0)) if announced else math.inf

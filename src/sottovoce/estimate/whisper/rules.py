@@ -176,9 +176,10 @@ def judge(
     inside of the bin: (4/3)·Σ_j 4r_j(1 - r_j)·slope_j² (a straight line, r_j of the people in the
     upper half), and what nobody knows of yet.
     Where the estimates say that it is best in a part of the bin, the bin is cut instead.
-    While nobody is served (a jump-start), waiting is free: no arm is dropped, and a bin is cut only
-    for slopes that were seen, beyond what the noise of their estimate would show by itself. A
-    certified learner needs proof besides, and puts an arm that lacks it on offer until it has it.
+    While nobody is served (a jump-start), waiting is free: no arm is dropped until the announced
+    rows have come, and a bin is cut only for slopes that were seen, beyond what the noise of their
+    estimate would show by itself. A certified learner needs proof besides, and puts an arm that
+    lacks it on offer until it has it.
     """
     best = choose_pair(board, constants, node, mean, covariance)
     to_come = max(constants.horizon - board.experience[TARGET], 1.0)
@@ -202,7 +203,7 @@ def judge(
             seen += 4.0 / 3.0 * mixing(upper[0, j]) * max(square - doubt, 0.0)
         loss = to_come * expected_loss(gap, math.sqrt(variance + inside))
         paid = gap * board.experience[WORTH]
-        if board.totals[SERVED] > 0 and loss <= paid:
+        if people_come(board, constants) and loss <= paid:
             if not constants.certified:
                 part = turning(board, node, gap, slope, best, k, share[0] * to_come, upper)
                 if part >= 0:
@@ -235,6 +236,13 @@ def judge(
                 if varies > most * (1.0 + EQUAL):
                     axis, most = j, varies
     return axis
+
+
+def people_come(board: "Board", constants: "Constants") -> bool:
+    """Say whether people are being served, or will be before the next step."""
+    logged = board.totals[REPORTS] - board.experience[TARGET]
+    come: bool = board.totals[SERVED] > 0 or logged > constants.jump_start
+    return come
 
 
 def turning(
