@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+import sottovoce as sv
 from sottovoce.estimate.whisper import rules
 from sottovoce.estimate.whisper.board import Board, begin
 from sottovoce.estimate.whisper.constants import Constants, constants
@@ -15,6 +16,7 @@ from support.boards import (
     CONTESTED,
     EVENTS,
     RELEASE,
+    REPORTS,
     SEEDS,
     SERVED,
     believing,
@@ -238,6 +240,36 @@ def test_no_arm_is_dropped_while_nobody_is_served() -> None:
     assert served.live[0].tolist() == [True, False, False]
     assert served.pair[0].tolist() == [0, 0]
     assert served.totals[[CONTESTED, EVENTS, RELEASE, SERVED]].tolist() == [0, 2, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("announced", "came", "people", "drops"),
+    [
+        ((1000, 500), 1400, 0, False),  # the next step may be all logged rows again
+        ((1000, 500), 1401, 0, True),  # fewer than a step's are left: people are in the next one
+        ((1000, 500), 1500, 0, True),
+        ((1000, 500), 1400, 60, False),  # of 1400 reports, 60 were of people who came early
+        ((0,), 1500, 0, False),  # nothing was announced: nobody knows when it ends
+        ((), 1500, 0, False),
+    ],
+)
+def test_arms_are_dropped_when_the_announced_rows_have_come(
+    announced: tuple[int, ...], came: int, people: int, drops: bool
+) -> None:
+    known = constants(
+        sv.Experiment(
+            arms=["a", "b", "c"],
+            context=[sv.Numeric("x", 0, 1), sv.Numeric("y", 0, 1)],
+            epsilon=1.0,
+            horizon=10_000,
+            auxiliary=[sv.Population(f"{m}", 1.0, users) for m, users in enumerate(announced)],
+            release_every=100,
+        )
+    )
+    board = believing(known, [0.4, -0.4, -0.45], served=0)
+    board.totals[REPORTS], board.experience[1] = came, people
+    rules.step(board, known)
+    assert board.live[0].all() == (not drops)
 
 
 def test_a_settled_bin_stays_as_it_is() -> None:
