@@ -519,3 +519,11 @@ def test_other_methods_have_nothing_to_heed(method: str) -> None:
         simulate(Slope(), method=method, epsilon=1, n=100, seed=0, auxiliary=aux, heed=True)
     result = simulate(Slope(), method=method, epsilon=1, n=100, seed=0, auxiliary=aux)
     assert result.diagnosis is None
+
+
+@pytest.mark.parametrize(("answers", "decides"), [(99, False), (100, True)])
+def test_fewer_than_a_hundred_answers_decide_nothing(answers: int, decides: bool) -> None:
+    for delivered, falls_short in ((0.1, True), (0.9, False)):
+        audit = Audit(answers, delivered, promised=0.8, at_random=0.4, standard_error=0.05)
+        assert audit.falls_short == (decides and falls_short)
+        assert audit.holds == (decides and not falls_short)

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 SURE = 2.5
 """Standard errors; one decision in 160 goes wrong where exactly half is delivered."""
 
+LEAST = 100
+"""Fewer answers decide nothing: what was promised is then as much of a guess."""
+
 
 @dataclass(frozen=True, slots=True)
 class Audit:
@@ -37,12 +40,12 @@ class Audit:
     @property
     def falls_short(self) -> bool:
         """Whether less than half of the promised gain is delivered, beyond the noise."""
-        return self.doubt <= -SURE
+        return self.answers >= LEAST and self.doubt <= -SURE
 
     @property
     def holds(self) -> bool:
         """Whether more than half of the promised gain is delivered, beyond the noise."""
-        return self.doubt >= SURE
+        return self.answers >= LEAST and self.doubt >= SURE
 
 
 @dataclass(frozen=True, slots=True)
