@@ -129,7 +129,7 @@ def test_populations_stream_at_the_same_time(tmp_path: Path) -> None:
     # its cells still stand.
     assert status["late_reports"] == learner.status().late_reports > 0
     assert status["dropped_cells"] == learner.status().dropped_cells > 0
-    assert status["release"] == len(releases) > 3
+    assert status["release"] == len(releases) >= 3
     print(f"{status['late_reports']} late reports, {status['dropped_cells']} dropped cells")
 
 
