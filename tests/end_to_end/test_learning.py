@@ -159,6 +159,7 @@ def other_experiment() -> sv.Experiment:
 def forge(store: Store) -> None:
     """Put the text of the first release in the place of the second."""
     text = "(SELECT text FROM release WHERE version = 1)"
+    # The text is the one above.
     change(store, f"UPDATE release SET text = {text} WHERE version = 2")  # noqa: S608
 
 

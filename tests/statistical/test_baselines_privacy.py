@@ -214,6 +214,7 @@ def found(
     reach_by: float = 1.0,
     vector: Floats = VECTOR,
 ) -> list[str]:
+    # Compiled functions have their source in an attribute that mypy does not know of.
     source = inspect.getsource(sphere.draw_report.py_func)  # type: ignore[attr-defined]
     source = source.removeprefix("@inlined\n")
     if change is not None:

@@ -60,18 +60,15 @@ def _source(source: Source) -> dict[str, Any]:
     table = asdict(source) | {
         "effective_users": source.effective_users,
         "expected_users": source.expected_users,
-        "harmful": bool(source.harmful),  # also where NumPy has its own
     }
     return {name: _finite(value) for name, value in table.items()}
 
 
 def _audit(audit: Audit) -> dict[str, Any]:
-    table = asdict(audit) | {"holds": bool(audit.holds), "falls_short": bool(audit.falls_short)}
+    table = asdict(audit) | {"holds": audit.holds, "falls_short": audit.falls_short}
     return {name: _finite(value) for name, value in table.items()}
 
 
 def _finite(value: Any) -> Any:
     """Leave out what JSON has no word for, such as the error of a mean of nothing."""
-    if not isinstance(value, float):
-        return value
-    return float(value) if math.isfinite(value) else None
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -58,6 +58,7 @@ class File:
             if kind == "Parquet":
                 return pyarrow.parquet.ParquetFile(self.path).read()
             return self._read_csv(pyarrow)
+        # PyArrow's own errors are among these; a cut-off gzip file ends in EOFError.
         except (OSError, ValueError, NotImplementedError, EOFError) as error:
             trouble = type(error).__name__
         raise ExperimentError(
