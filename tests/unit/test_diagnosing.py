@@ -6,7 +6,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import sottovoce as sv
@@ -42,8 +41,8 @@ def test_a_diagnosis_is_plain_json() -> None:
         worth=0.5,
         exploration=1.0,
         overlap=math.nan,
-        promises=float(np.float64(0.25)),
-        harmful=np.bool_(True),  # type: ignore[arg-type]  # as comparisons of NumPy have it
+        promises=0.25,
+        harmful=True,
     )
     audit = Audit(0, delivered=0.5, promised=0.5, at_random=0.5, standard_error=math.inf)
     table = diagnosis_to_table(Diagnosis((source,), audit))
