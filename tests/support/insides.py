@@ -25,3 +25,8 @@ def board_of(whose: sv.Learner | Result) -> Board:
     holder = whose._book if isinstance(whose, sv.Learner) else whose.play
     assert isinstance(holder, WhisperBook | WhisperPlay)
     return holder.board
+
+
+def copy_of(board: Board) -> Board:
+    """A board that can go on without the other."""
+    return Board._make(array.copy() for array in board)
