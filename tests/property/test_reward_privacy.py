@@ -29,17 +29,23 @@ REWARD = 18  # the seventh kind, with two features
 
 
 def release_of(
-    *, epsilon: float, contested: bool = True, audited: bool = True, **settings: Any
+    *,
+    epsilon: float,
+    contested: bool = True,
+    audited: bool = True,
+    reward_share: int = 24,
+    **settings: Any,
 ) -> sv.Release:
     """Two contested bins and a settled one; or two that are settled, for different arms."""
     method = sv.Whisper(**settings)
     auxiliary = [sv.Population("clinic-b", 16.0, 10)] if audited else []
     public = experiment(epsilon=epsilon, method=method, auxiliary=auxiliary)
+    share = reward_share if audited else 0
     if not contested:
         bins = (uniform("0", 1), uniform("1", 0))
-        return sv.Release(public, 1, Partition(2, {"": 0}), bins)
+        return sv.Release(public, 1, Partition(2, {"": 0}), bins, share)
     policies = (uniform("0", 0, 2), uniform("10", 1), uniform("11", 0, 1))
-    return sv.Release(public, 1, Partition(2, {"": 0, "1": 1}), policies)
+    return sv.Release(public, 1, Partition(2, {"": 0, "1": 1}), policies, share)
 
 
 def served(release: sv.Release, ranking: tuple[int, ...] = ()) -> list[Input]:
@@ -134,11 +140,12 @@ def test_nothing_that_an_audited_person_may_say_differs_by_more_than_e_to_the_ep
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("contested", [True, False], ids=["contested", "settled"])
 @pytest.mark.parametrize("settings", [{}, {"public_arms": True}], ids=str)
-def test_one_person_in_five_is_asked_how_it_went_whoever_they_are(
+def test_as_many_as_the_release_says_are_asked_how_it_went_whoever_they_are(
     settings: dict[str, Any], contested: bool, epsilon: float
 ) -> None:
     """With the true shares; the others are asked what they would be asked without an audit."""
     release = release_of(epsilon=epsilon, contested=contested, **settings)
+    assert release.reward_share == 24  # of 160
     alone = release_of(epsilon=epsilon, contested=contested, audited=False, **settings)
     code = Code(few_ways=False)
     for people in groups(release):
@@ -146,11 +153,28 @@ def test_one_person_in_five_is_asked_how_it_went_whoever_they_are(
         assert {release.policies[secret.path].settled for secret, _ in some} >= {True}
         for person in some:
             shares = shares_of(code.law(release, person))
-            assert shares[REWARD, ()] == Fraction(1, 5)
+            assert shares[REWARD, ()] == Fraction(3, 20)
             usual = shares_of(code.law(alone, person))
             assert (REWARD, ()) not in usual
             del shares[REWARD, ()]
-            assert shares == {coins: share * Fraction(4, 5) for coins, share in usual.items()}
+            assert shares == {coins: share * Fraction(17, 20) for coins, share in usual.items()}
+
+
+@pytest.mark.parametrize("reward_share", [0, 1, 96, 159, 160])
+def test_a_release_may_ask_nobody_or_everybody_how_it_went(reward_share: int) -> None:
+    """Also at the ends the question is drawn without a look at the person, and costs no more."""
+    release = release_of(epsilon=2.0, reward_share=reward_share)
+    laws = [Code(few_ways=False).law(release, person) for person in served(release)[::5]]
+    assert {release.policies[secret.path].settled for secret, _ in served(release)[::5]} == {
+        False,
+        True,
+    }
+    shares = shares_of(laws[0])
+    assert shares.get((REWARD, ()), 0) == Fraction(reward_share, 160)
+    assert sum(shares.values()) == 1
+    assert len(shares) == (1 if reward_share == 160 else 9 + bool(reward_share))
+    assert all(shares_of(law) == shares for law in laws)
+    assert worst_ratio(laws) == odds(2.0) <= power_of_e(2.0)[0]
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

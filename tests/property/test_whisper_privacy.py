@@ -32,6 +32,9 @@ def uniform(path: str, *arms: int, waiting: tuple[int, ...] = ()) -> BinPolicy:
     return BinPolicy(path, arms, (1 / len(arms),) * len(arms), waiting)
 
 
+REWARD_SHARE = 24  # what a learner starts with
+
+
 def release_of(bins: int, *, epsilon: float, **settings: Any) -> sv.Release:
     """So many contested bins, and a settled one."""
     method = sv.Whisper(**settings)
@@ -39,10 +42,12 @@ def release_of(bins: int, *, epsilon: float, **settings: Any) -> sv.Release:
     public = experiment(epsilon=epsilon, method=method, auxiliary=[other])
     if bins == 2:
         policies = [uniform("0", 0, 2), uniform("10", 1), uniform("11", 0, 1)]
-        return sv.Release(public, 1, Partition(2, {"": 0, "1": 1}), tuple(policies))
+        cuts = Partition(2, {"": 0, "1": 1})
+        return sv.Release(public, 1, cuts, tuple(policies), REWARD_SHARE)
     middle = uniform("01", 0, 1, 2) if method.public_arms else uniform("01", 0, 1, waiting=(2,))
     policies = [uniform("00", 0, 2), middle, uniform("10", 1), uniform("11", 1, 2)]
-    return sv.Release(public, 1, Partition(2, {"": 0, "0": 1, "1": 1}), tuple(policies))
+    cuts = Partition(2, {"": 0, "0": 1, "1": 1})
+    return sv.Release(public, 1, cuts, tuple(policies), REWARD_SHARE)
 
 
 def inputs(release: sv.Release, *, logged: bool, ranking: tuple[int, ...] = ()) -> list[Input]:
@@ -133,7 +138,8 @@ DRAW = "    question = ask.draw_question(release, population=population, logged=
 ANSWER = "    cell, value = ask.answer("
 SEND = "return subset.whisper(cells.law.mechanism, cell=cell, value=value)"
 ELSEWHERE = "(cells.law.mechanism.cells - 1 if cells.law.elsewhere else None)"
-OWN = "cells = sheet(release, population=population, by_arm=question.kind in BY_ARM)"
+BY_ARM = "by_arm = is_by_arm(question.kind, arms=len(release.experiment.arms))\n"
+OWN = BY_ARM + "    cells = sheet(release, population=population, by_arm=by_arm)"
 CELL = "(secret.path, secret.arm if cells.by_arm else None)"
 BREAK_PRIVACY = {
     "which half is asked about depends on where one is": (
@@ -153,10 +159,7 @@ BREAK_PRIVACY = {
         f"    if {CELL} not in cells.places:\n        return bytes(cells.law.mechanism.length)\n"
         + ANSWER,
     ),
-    "the arm decides on the cells": (
-        OWN,
-        OWN.replace("question.kind in BY_ARM", "secret.arm == 0"),
-    ),
+    "the arm decides on the cells": (BY_ARM, "by_arm = secret.arm == 0\n"),
     "two sets are sent for the price of one": (SEND, f"{SEND} + {SEND.removeprefix('return ')}"),
     "the outcome is told besides": (SEND, f"{SEND} + bytes([int(outcome > 0.5)])"),
     "another population's epsilon is used": (

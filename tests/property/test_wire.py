@@ -179,6 +179,9 @@ def test_text_that_is_no_report_is_refused(text: Any) -> None:
         ({"bins": []}, "one entry for each bin"),
         ({"bins": None}, "must have version, experiment, cuts and bins"),
         ({"cuts": {"": 9}}, "cuts must map paths to axes"),
+        ({"reward_share": 1}, "reward_share must be a whole number from 0 to 0; got 1"),
+        ({"reward_share": "0"}, "reward_share must be a whole number from 0 to 0; got '0'"),
+        ({"reward_share": None}, "reward_share must be a whole number from 0 to 0; got None"),
         (
             {"experiment": {"arms": ["a"]}},
             "a release must have an experiment; an experiment must have",

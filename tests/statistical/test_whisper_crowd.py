@@ -36,6 +36,7 @@ from sottovoce.lab.people import meet
 from sottovoce.lab.simulate import Auxiliary, simulate
 from sottovoce.shared import questions
 from sottovoce.shared.questions import sheet
+from sottovoce.shared.shares import SHARES
 from support.insides import board_of, copy_of
 
 Floats = NDArray[np.float64]
@@ -209,6 +210,16 @@ class Lopsided:
         return np.asarray(self.means(contexts)[:, arm] + 0.2 * (rng.random(len(contexts)) - 0.5))
 
 
+@dataclass(frozen=True)
+class TwoArms(Lopsided):
+    """The first two arms of the same world."""
+
+    arms: int = 2
+
+    def means(self, contexts: Floats) -> Floats:
+        return super().means(contexts)[:, :2]
+
+
 def root(experiment: sv.Experiment) -> Board:
     return begin(constants(experiment))
 
@@ -231,13 +242,14 @@ def tree(experiment: sv.Experiment) -> Board:
             board.mass[node].copy(),
             np.full((groups, d), 0.45),
         )
-    pairs = {7: (1, 0), 8: (0, 2), 9: (1, 1), 10: (2, 1), 11: (0, 1), 12: (2, 2), 13: (2, 0)}
-    for leaf in range(7, 15):
-        board.pair[leaf] = pairs.get(leaf, (1, 2))
-        if leaf % 2 == 1:
+    pairs = [(1, 0), (0, 2), (1, 1), (2, 1), (0, 1), (2, 2), (2, 0), (1, 2)]
+    if arms == 2:
+        pairs = [(1, 0), (0, 1), (1, 1), (1, 0), (0, 1), (0, 0), (0, 1), (1, 0)]
+    for leaf, pair in enumerate(pairs, start=7):
+        board.pair[leaf] = pair
+        if leaf % 2 == 1 or leaf == 12:
             board.live[leaf] = False
             board.live[leaf, board.pair[leaf]] = True
-    board.live[12] = [False, False, True]
     standing = [14, 8, 11, 7, 13, 10]
     board.contested[:6] = standing
     board.totals[:4] = [15, 6, 0, 5]
@@ -247,8 +259,9 @@ def tree(experiment: sv.Experiment) -> Board:
 
 
 def settled(experiment: sv.Experiment) -> Board:
-    """The same eight bins with one arm left in each: nothing is contested."""
+    """The same eight bins with one arm left in each: nothing is contested, and most are asked."""
     board = tree(experiment)
+    board.totals[places.ASKED] = 144
     for leaf in range(7, 15):
         best = board.pair[leaf, 0]
         board.pair[leaf] = best
@@ -322,7 +335,8 @@ def book_on(experiment: sv.Experiment, board: Board) -> WhisperBook:
     """A learner's book that has come as far as a board."""
     version = int(board.totals[places.RELEASE])
     bins = policies_of(board, constants(experiment))
-    release = sv.Release(experiment, version, partition_of(board), bins)
+    asked = int(board.totals[places.ASKED])
+    release = sv.Release(experiment, version, partition_of(board), bins, asked)
     layouts = WhisperLayouts(experiment)
     layouts.record(release)
     return WhisperBook(release, board, layouts, {})
@@ -351,6 +365,8 @@ BATCHES = {
     "public halves": Batch(Setting(PUBLIC, 8.0, Lopsided(), people=300), tree),
     "logs": Batch(Setting(WHISPER, 2.0, Lopsided(), people=30, rows=LOGS), tree),
     "logs, halves": Batch(Setting(WHISPER, 8.0, Lopsided(), people=30, rows=LOUD), tree),
+    "logs of two arms": Batch(Setting(WHISPER, 2.0, TwoArms(), people=30, rows=LOGS), tree),
+    "two arms, halves": Batch(Setting(WHISPER, 8.0, TwoArms(), people=30, rows=LOUD), tree),
 }
 
 
@@ -420,6 +436,7 @@ def test_a_crowd_with_a_slightly_different_mechanism_is_told_apart(
 SERVED = Batch(Setting(WHISPER, 2.0, Lopsided(), people=1000), root)
 MANY = (Auxiliary(500, 1.0), Auxiliary(500, 2.0, known=False))
 LOGGED = Batch(Setting(WHISPER, 2.0, Lopsided(), people=1, rows=MANY), root)
+OF_TWO = Batch(Setting(WHISPER, 2.0, TwoArms(), people=1, rows=MANY), root)
 
 
 @pytest.mark.parametrize(
@@ -431,8 +448,9 @@ LOGGED = Batch(Setting(WHISPER, 2.0, Lopsided(), people=1, rows=MANY), root)
         (SERVED, ask, "LEVEL_SHARE", 12, "info"),
         (LOGGED, ask, "COUNT_SHARE", 16, "count_info"),
         (LOGGED, ask, "COUNT_SHARE_UNKNOWN", 20, "count_info"),
+        (OF_TWO, ask, "TONE_SHARE", 16, "logged_info"),
     ],
-    ids=["feature", "feature of logs", "mass", "level", "count", "count, behaviour unknown"],
+    ids=["feature", "feature of logs", "mass", "level", "count", "behaviour unknown", "tone"],
 )
 def test_devices_that_ask_in_slightly_different_shares_are_told_apart(
     batch: Batch,
@@ -492,12 +510,14 @@ def test_what_people_tell_of_their_rewards_has_the_same_law(name: str) -> None:
         }
     for runs in (devices, crowd):
         told, delivered, promised, chance = np.sum([run["audit"] for run in runs], axis=0)
-        # Of 48,000 people one in five is asked, within 6 standard deviations: a false alarm in
-        # 10^8 tests. All bins have the same outlook.
-        asked = len(runs) * batch.setting.people
-        assert abs(told - asked / 5) < 6 * np.sqrt(asked * 0.16)
+        # Of 48,000 people or more the release's share is asked, within 6 standard deviations: a
+        # false alarm in 10^8 tests. All bins have the same outlook.
+        people = len(runs) * batch.setting.people
+        share = batch.start(batch.experiment).totals[places.ASKED] / SHARES
+        assert share == (0.9 if batch.start is settled else 0.15)
+        assert abs(told - people * share) < 6 * np.sqrt(people * share * (1 - share))
         assert [promised, chance] == pytest.approx([0.2 * told, -0.1 * told])
-        # The error of the mean of 9,600 answers at ε = 1 is 0.011: this is wide of the truth.
+        # The error of the mean of 7,200 answers at ε = 1 is 0.013: this is wide of the truth.
         assert 0.2 < delivered / told < 0.5
 
 
@@ -526,11 +546,14 @@ def test_a_crowd_that_tells_of_rewards_with_other_noise_is_told_apart(
     assert batch.differences(audits_of_devices(name), crowd) == {"audit"}
 
 
-def test_devices_that_ask_slightly_more_people_how_it_went_are_told_apart(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_devices_that_ask_slightly_fewer_people_how_it_went_are_told_apart() -> None:
     batch = AUDITED["nothing contested"]
+
+    def slightly_fewer(experiment: sv.Experiment) -> Board:
+        board = settled(experiment)
+        board.totals[places.ASKED] -= 8
+        return board
+
     crowd = [batch.crowd(seed) for seed in range(200)]
-    monkeypatch.setattr(ask, "REWARD_SHARE", 40)  # of 160, not 32
-    devices = [batch.devices(seed) for seed in range(40)]
+    devices = [replace(batch, start=slightly_fewer).devices(seed) for seed in range(40)]
     assert batch.differences(devices, crowd) == {"audit"}

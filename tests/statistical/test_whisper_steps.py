@@ -22,7 +22,8 @@ from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.estimate.whisper.policy import policies_of
 from sottovoce.lab.crowd.whisper import draws, tables
 from sottovoce.lab.crowd.whisper import people as kernel
-from sottovoce.shared.questions import BY_ARM, Kind, may_halve, question_of, sheet
+from sottovoce.shared.questions import LOGGED, Kind, is_by_arm, may_halve, question_of, sheet
+from sottovoce.shared.shares import REWARD_SHARE
 from sottovoce.shared.subset import odds, unpack
 from support.insides import board_of, copy_of
 from support.subset import expected_law
@@ -101,7 +102,7 @@ class Mirror:
     def law(self, population: int, *, by_arm: bool) -> Floats:
         """The kernel's mechanism for the cells of now."""
         answers = self.answers(population, by_arm)
-        cells = kernel.lay_out(self.board, self.constants, answers, by_arm)
+        cells = kernel.lay_out(self.board, answers)[int(by_arm)]
         epsilon = self.experiment.populations[population].epsilon
         most = len(self.board.axis) * self.constants.arms
         row: Floats = tables.laws(epsilon, most, may_halve=may_halve(self.experiment))[cells]
@@ -115,16 +116,18 @@ class Mirror:
         """Add the values of a report in the kernel's own order of cells."""
         board, settings, m = self.board, self.constants, report.population
         question = question_of(report.question, self.experiment)
-        by_arm = question.kind in BY_ARM
+        by_arm = is_by_arm(question.kind, arms=settings.arms)
+        logged = question.kind in LOGGED
         row, answers = self.law(m, by_arm=by_arm), self.answers(m, by_arm)
         board.totals[places.REPORTS] += 1
-        board.totals[places.SERVED] += not by_arm
+        board.totals[places.SERVED] += not logged
         sheet_ = sheet(release, population=m, by_arm=by_arm)
-        if not by_arm:
+        if not logged:
             board.experience[:] += 1.0
         elif sheet_ is not None:
             usual = self.law(0, by_arm=False)[tables.VARIANCE]
-            board.experience[0] += kernel.worth(settings, usual, row[tables.VARIANCE], True)
+            own_law = self.law(m, by_arm=is_by_arm(Kind.OUTCOME, arms=settings.arms))
+            board.experience[0] += kernel.credit(settings, usual, own_law[tables.VARIANCE], True)
         if question.kind == Kind.REWARD:
             assert m == 0
             assert report.payload in (b"\0", b"\1")
@@ -143,7 +146,8 @@ class Mirror:
         width = 2 if sheet_.law.halves else 1
         for (path, arm), place in sheet_.places.items():
             node = nodes[path]
-            cell = answers.first[node] + (0 if arm is None else board.live[node, :arm].sum())
+            cell = answers.first[node, int(by_arm)]
+            cell += 0 if arm is None else board.live[node, :arm].sum()
             # A release has its arms in order, the kernel its champion first.
             other = question.kind == Kind.CONTRAST and board.pair[node, 0] > board.pair[node, 1]
             for half in range(width):
@@ -176,7 +180,7 @@ def assert_same(ours: Board, theirs: Board) -> None:
     assert ours.totals.tolist() == theirs.totals.tolist()
     nodes, contested, events = ours.totals[: places.EVENTS + 1]
     for name, one, other in zip(Board._fields, ours, theirs, strict=True):
-        rows = {"contested": contested, "events": events, "totals": 7, "experience": 2, "audit": 4}
+        rows = {"contested": contested, "events": events, "totals": 8, "experience": 2, "audit": 4}
         a: Any = one[: rows.get(name, nodes)]
         b: Any = other[: rows.get(name, nodes)]
         if name == "events":
@@ -193,6 +197,7 @@ def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
 ) -> None:
     outcomes: Counter[str] = Counter()
     smoothed = told = 0
+    shares: set[int] = set()
     for seed in range(25):
         rng = np.random.default_rng(seed)
         arms, d = int(rng.integers(2, 5)), int(rng.integers(1, 4))
@@ -234,14 +239,19 @@ def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
             if count % experiment.release_every == 0:
                 mirror.step()
                 assert_same(mirror.board, board_of(learner))
-                bins = policies_of(mirror.board, mirror.constants)
-                assert bins == learner.release().bins
+                now = learner.release()
+                assert policies_of(mirror.board, mirror.constants) == now.bins
+                assert mirror.board.totals[places.ASKED] == now.reward_share
+                shares.add(now.reward_share)
         outcomes.update(type(dated.event).__name__ for dated in learner.history())
         smoothed += int(mirror.board.totals[places.SMOOTHED] > 0)
         told += int(mirror.board.audit[places.ANSWERS])
     assert outcomes["Cut"] > 20
     assert smoothed > 5  # both have gone through the tree
     assert told > 500  # and people have told both how it went
+    assert {0, REWARD_SHARE} <= shares
+    if method != CERTIFIED:  # which settles too little for that
+        assert max(shares) > REWARD_SHARE  # more of them were asked to where much was settled
     # Proof is rare after 420 reports.
     assert outcomes["Elimination"] > (0 if method == CERTIFIED else 10)
 

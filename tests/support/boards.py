@@ -13,8 +13,9 @@ from sottovoce.estimate.whisper.constants import Constants
 
 Floats = NDArray[np.float64]
 
-CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED = range(6)
-NODES, CONTESTED, EVENTS, RELEASE, REPORTS, SERVED = range(6)
+CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED, REWARD, TONE = range(8)
+NODES, CONTESTED, EVENTS, RELEASE, REPORTS, SERVED, SMOOTHED, ASKED = range(8)
+ANSWERS, DELIVERED, PROMISED, CHANCE = range(4)
 SEEDS = range(12)
 
 
@@ -62,6 +63,26 @@ def estimated(board: Board, known: Constants, node: int = 0) -> Estimate:
     )
     answers.estimate(board, known, node, *vars(found).values())
     return found
+
+
+def random_infos(rng: np.random.Generator, shape: tuple[int, ...], *, scale: float) -> Floats:
+    """Matrices that answers could have added up to: none of them has a negative eigenvalue."""
+    roots = rng.normal(0, 1, shape)
+    infos: Floats = scale * roots @ np.swapaxes(roots, -1, -2)
+    return infos
+
+
+def centred_square(slope: Floats, covariance: Floats) -> float:
+    """The variance of slopes between arms that is expected, from their mean and covariance.
+
+    Of n arms, divided by n - 1; that of a single arm is its square.
+    """
+    arms = len(slope)
+    second = np.outer(slope, slope) + covariance
+    if arms == 1:
+        return float(second[0, 0])
+    centring = np.eye(arms) - 1 / arms  # takes the mean of all from each
+    return float(np.trace(centring @ second @ centring.T)) / (arms - 1)
 
 
 def noted(board: Board) -> list[list[float]]:

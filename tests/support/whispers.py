@@ -10,10 +10,10 @@ import pytest
 import sottovoce as sv
 from sottovoce.device import ask
 from sottovoce.device.subset import whisper
-from sottovoce.shared.questions import Kind, Question, sheet
+from sottovoce.shared.questions import Kind, Question, is_by_arm, sheet
 from support.examples import experiment
 
-CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED = range(6)
+CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED, REWARD, TONE = range(8)
 DIMENSION = 2
 
 
@@ -56,28 +56,31 @@ def person(
     """The report of someone at random, on some question that is open to them."""
     settings = release.experiment.settings
     assert isinstance(settings, sv.Whisper)
-    public = settings.public_arms
+    public, arms = settings.public_arms, len(release.experiment.arms)
     point = (rng.random(), rng.random())
     path = release.partition.find(point)
     policy = release.policies[path]
-    ranking = tuple(rng.sample(range(3), 3)) if public and not logged else ()
+    ranking = tuple(rng.sample(range(arms), arms)) if public and not logged else ()
     if logged:
-        arm = rng.randrange(3)
+        arm = rng.randrange(arms)
     else:
         arm = min(policy.arms, key=ranking.index) if public else rng.choice(policy.arms)
     outcome = float(rng.random() < means(point, arm))
-    cells = sheet(release, population=population, by_arm=logged)
-    if question is None:
-        kinds = (
-            [OUTCOME, COUNT] if logged else [RANKED, MASS] if public else [CONTRAST, LEVEL, MASS]
-        )
+    kind = None if question is None else question // 3
+    if kind is None:
+        kinds = [RANKED, MASS] if public else [CONTRAST, LEVEL, MASS]
+        if logged:
+            kinds = [OUTCOME, COUNT, TONE] if arms == 2 else [OUTCOME, COUNT]
         kind = rng.choices(kinds, [8, *[1] * (len(kinds) - 1)])[0]
+    by_arm = is_by_arm(Kind(kind), arms=arms)
+    cells = sheet(release, population=population, by_arm=by_arm)
+    if question is None:
         must_halve = cells is not None and cells.law.halves
         feature = rng.randrange(2) if must_halve or rng.random() < 0.5 else None
         question = number(kind, feature)
     payload = b""
     if cells is not None:
-        asked = Question(Kind(question // 3), question % 3 - 1 if question % 3 else None)
+        asked = Question(Kind(kind), question % 3 - 1 if question % 3 else None)
         secret = ask.Secret(point, path, arm, logged=logged, ranking=ranking)
         cell, value = ask.answer(release, cells, asked, secret=secret, outcome=outcome)
         payload = whisper(cells.law.mechanism, cell=cell, value=value, draws=Seeded(rng))
@@ -88,7 +91,7 @@ def person(
         rng.randbytes(16),
         payload,
         question,
-        ranking if question // 3 == RANKED else (),
+        ranking if kind == RANKED else (),
     )
 
 
@@ -96,11 +99,18 @@ def whispering(**settings: Any) -> sv.Experiment:
     method = {
         key: settings.pop(key) for key in ("guarantee", "delta", "public_arms") & settings.keys()
     }
+    arms = settings.pop("arms", 3)
     auxiliary = [
-        sv.Population("clinic-b", 6.0, 100, (0.2, 0.3, 0.5)),
+        sv.Population("clinic-b", 6.0, 100, (0.2, 0.3, 0.5) if arms == 3 else (0.4, 0.6)),
         sv.Population("clinic-c", 1.0, 100),
     ]
-    defaults = {"epsilon": 8.0, "release_every": 20, "horizon": 4000, "auxiliary": auxiliary}
+    defaults = {
+        "arms": ["control", "reminder", "coach"][:arms],
+        "epsilon": 8.0,
+        "release_every": 20,
+        "horizon": 4000,
+        "auxiliary": auxiliary,
+    }
     return experiment(**{**defaults, **settings, "method": sv.Whisper(**method)})
 
 
@@ -125,7 +135,7 @@ def grown_once(reports: int, *settings: tuple[str, Any]) -> str:
     return learner.to_json()
 
 
-def grown(*, reports: int = 1507, **settings: Any) -> sv.Learner:
+def grown(*, reports: int = 207, **settings: Any) -> sv.Learner:
     """A learner that has dropped arms and cut bins, and is in the middle of a batch."""
     return sv.Learner.from_json(grown_once(reports, *settings.items()))
 
@@ -136,7 +146,11 @@ SETTINGS: list[dict[str, Any]] = [
     {"epsilon": 2.0, "guarantee": "certified"},
     {"public_arms": True},
     {"public_arms": True, "epsilon": 2.0},
+    {"arms": 2},
+    {"arms": 2, "epsilon": 1.0},
 ]
 each_setting = pytest.mark.parametrize(
-    "settings", SETTINGS, ids=lambda each: " ".join(map(str, each.values())) or "default"
+    "settings",
+    SETTINGS,
+    ids=lambda each: " ".join(f"{key}={value}" for key, value in each.items()) or "default",
 )

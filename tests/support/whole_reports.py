@@ -3,6 +3,7 @@
 A report is what ``privatise`` returns: the question, the ranking and the packed set.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -28,7 +29,7 @@ FEW_WAYS = {
     "MASS_SHARE": 1,
     "LEVEL_SHARE": 1,
     "COUNT_SHARE": 1,
-    "REWARD_SHARE": 1,
+    "TONE_SHARE": 1,
 }
 
 
@@ -82,6 +83,7 @@ class Code:
         for module, text in ((self.ask, texts[ask]), (self.door, texts[privatise])):
             exec(compile(text, module.__name__, "exec"), module.__dict__)  # noqa: S102
         vars(self.door).update(ask=self.ask, subset=SimpleNamespace(whisper=whisper))
+        self.few_ways = few_ways
         for name, share in FEW_WAYS.items() if few_ways else ():
             assert hasattr(self.ask, name)
             setattr(self.ask, name, share)
@@ -94,6 +96,8 @@ class Code:
     ) -> list[tuple[Any, Fraction, Purse]]:
         """Every answer that a person may give, its probability, and what was spent for it."""
         secret, outcome = person
+        if self.few_ways:  # the release says how many are asked how it went: one share, or none
+            release = replace(release, reward_share=min(1, release.reward_share))
         found = []
         untried: list[tuple[tuple[int, ...], Fraction]] = [((), Fraction(1))]
         while untried:

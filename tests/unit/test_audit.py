@@ -10,19 +10,30 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
+from sottovoce.estimate.diagnosis import Audit
 from sottovoce.estimate.whisper import rules
-from sottovoce.estimate.whisper.audit import audit, look_out
-from sottovoce.estimate.whisper.board import begin
-from sottovoce.estimate.whisper.constants import constants
+from sottovoce.estimate.whisper.audit import audit, is_clear, look_out, to_ask
+from sottovoce.estimate.whisper.board import Board, begin
+from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.shared import wire
 from sottovoce.shared.questions import sheet
-from support.boards import believing
+from support.boards import (
+    ANSWERS,
+    ASKED,
+    CHANCE,
+    CONTESTED,
+    DELIVERED,
+    EVENTS,
+    NODES,
+    PROMISED,
+    RELEASE,
+    believing,
+)
 from support.boards import experiment as of_arms
 from support.insides import board_of
 from support.whispers import CONTRAST, MASS, grown, number, person, send, whispering
 
 REWARD = 18  # the seventh kind, with two features
-ANSWERS, DELIVERED, PROMISED, CHANCE = range(4)
 
 
 def told(learner: sv.Learner, plus: bool = True, **changes: Any) -> sv.Report:
@@ -55,6 +66,7 @@ def signal(epsilon: float) -> float:
 # --- the gate -------------------------------------------------------------------------------------
 
 ABOUT_ALL = "be about everybody, in an experiment with auxiliary populations"
+OF_TWO = "be asked where there are two arms, if it is about both"  # the next kind; here are three
 
 
 @pytest.mark.parametrize(
@@ -62,7 +74,9 @@ ABOUT_ALL = "be about everybody, in an experiment with auxiliary populations"
     [
         ({"question": REWARD + 1}, "UNKNOWN_QUESTION", ABOUT_ALL),
         ({"question": REWARD + 2}, "UNKNOWN_QUESTION", ABOUT_ALL),
-        ({"question": REWARD + 3}, "UNKNOWN_QUESTION", "be in the list; got 21"),
+        ({"question": REWARD + 3}, "UNKNOWN_QUESTION", OF_TWO),
+        ({"question": REWARD + 5}, "UNKNOWN_QUESTION", OF_TWO),
+        ({"question": REWARD + 6}, "UNKNOWN_QUESTION", "be in the list; got 24"),
         ({"population": 1}, "UNKNOWN_QUESTION", "only the target's people say how it went"),
         ({"population": 2}, "UNKNOWN_QUESTION", "only the target's people say how it went"),
         ({"payload": b""}, "WRONG_LENGTH", "a packed set must take 1 bytes; got 0"),
@@ -177,6 +191,7 @@ def test_people_say_how_it_went_where_nothing_is_contested() -> None:
             learner.receive(replace(report, payload=bytes([4 * bin_ + 3])))
             if learner.release().version != report.release:
                 break
+    assert learner.release().reward_share == 144  # nobody else has anything to tell
     before = board_of(learner).audit.copy()
     empty = person(random.Random(0), learner.release(), question=number(MASS))
     assert empty.payload == b""
@@ -366,3 +381,85 @@ def test_an_audit_weighs_leaves_by_their_people_and_leaves_out_what_was_cut() ->
     board.outlook[2] = [0.1, 0.2, 0.1]
     audit(board, 2.0, 4.0)
     assert board.audit == pytest.approx([10, 1, 0.8 + 2 * 0.2, 0.25])
+
+
+# --- how many are asked ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 8.0])
+def test_an_audit_is_clear_when_it_holds_or_falls_short(epsilon: float) -> None:
+    known = constants(whispering(epsilon=epsilon))
+    rng = np.random.default_rng(int(10 * epsilon))
+    seen = set()
+    for answers in [0, 1, 99, 100, 101, *rng.integers(2, 100, 200), *rng.integers(100, 9999, 600)]:
+        promised, at_random = rng.uniform(0.3, 0.8, 2)
+        error = 1 / (2 * signal(epsilon) * math.sqrt(answers)) if answers else math.inf
+        doubt = rng.choice([-1, 1]) * rng.choice([0.1, 1.2, 1.3, 2.4, 2.49, 2.51, 2.6, 6.0])
+        delivered = (promised + at_random) / 2 + (doubt * error if answers else 0.0)
+        expected = Audit(int(answers), delivered, promised, at_random, error)
+        board = begin(known)
+        board.audit[ANSWERS] = answers
+        for place, mean in ((DELIVERED, delivered), (PROMISED, promised), (CHANCE, at_random)):
+            board.audit[place] = answers * (mean - 0.5)
+        assert is_clear(board, known) == (expected.holds or expected.falls_short)
+        seen.add((answers >= 100, expected.holds, expected.falls_short))
+    few, unclear = (False, False, False), (True, False, False)
+    assert seen == {few, unclear, (True, True, False), (True, False, True)}
+
+
+def settled_in(known: Constants, eighths: int) -> Board:
+    """A board whose bins are settled for so many eighths of the people; the rest is contested."""
+    board = begin(known)
+    board.totals[[NODES, CONTESTED]] = 5, 2
+    board.child[:5] = [1, 3, 2, 3, 4]
+    board.contested[:2] = [2, 4]
+    # Two bins were cut, and nobody is counted in them, whatever their pair was.
+    board.outlook[:5, 0] = [0.8, 0.5, (8 - eighths) / 16, eighths / 8, (8 - eighths) / 16]
+    board.pair[:5] = [[1, 1], [0, 1], [0, 1], [1, 1], [1, 0]]
+    return board
+
+
+CLEAR = [10_000.0, 2000.0, 0.0, 0.0]  # answers 0.2 above what was promised
+
+
+@pytest.mark.parametrize(
+    ("eighths", "asked"), [(0, 24), (2, 24), (4, 24), (5, 24), (6, 72), (7, 120), (8, 144)]
+)
+def test_the_more_people_are_in_settled_bins_the_more_are_asked_until_it_is_clear(
+    eighths: int, asked: int
+) -> None:
+    """Of 160, in steps of 24: by how much those in settled bins outnumber the others."""
+    known = constants(of_arms(behaviours=(None,)))
+    board = settled_in(known, eighths)
+    assert to_ask(board, known) == asked
+    board.outlook[:5, 0] /= 3  # shares need not add up to one
+    assert to_ask(board, known) == asked
+    board.audit[:] = CLEAR
+    assert to_ask(board, known) == 24
+    board.audit[DELIVERED] *= -1  # it is as clear that it went badly
+    assert to_ask(board, known) == 24
+
+
+@pytest.mark.parametrize("eighths", [0, 4, 8])
+def test_nobody_is_asked_where_there_are_no_auxiliary_populations(eighths: int) -> None:
+    known = constants(of_arms())
+    board = settled_in(known, eighths)
+    assert to_ask(board, known) == 0
+    board.audit[:] = CLEAR
+    assert to_ask(board, known) == 0
+
+
+def test_a_step_makes_a_new_release_when_only_the_share_of_those_asked_changes() -> None:
+    known = constants(of_arms(behaviours=(None,)))
+    board = settled_in(known, 8)
+    board.totals[CONTESTED] = 0  # no bin is looked at, so that nothing else changes
+    assert board.totals[ASKED] == 24
+    for release, asked, told in ((2, 144, 0), (2, 144, 0), (3, 24, 1), (3, 24, 1), (4, 144, 0)):
+        board.audit[:] = np.array(CLEAR) * told
+        rules.step(board, known)
+        assert board.totals[[RELEASE, ASKED, EVENTS]].tolist() == [release, asked, 0]
+
+
+def test_releases_say_how_many_are_asked() -> None:
+    assert sv.Learner(whispering()).release().reward_share == 24
+    assert sv.Learner(whispering(auxiliary=[])).release().reward_share == 0

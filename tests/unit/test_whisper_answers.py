@@ -1,5 +1,6 @@
 """Answers to estimates: against least squares written out from the table of questions."""
 
+import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,7 @@ from support.boards import (
     OUTCOME,
     RANKED,
     SEEDS,
+    TONE,
     Estimate,
     Floats,
     estimated,
@@ -30,11 +32,12 @@ class Observations:
     """Answers about one bin, each as: its place, what its mean is made of, mean, variance.
 
     The average value/β of the answers to one question has, by the table in shared/questions.py,
-    mean p·(weights · g) or p·π_k·(weights · g), or is about people alone.
+    mean p·(weights · g) of people who were served, and p·Σ_k π_k·weights_k·g_k of logged rows; or
+    it is about people alone.
     """
 
     people: list[tuple[int, int, int | None, float, float]] = field(default_factory=list)
-    rewards: list[tuple[int, int, int | None, Floats, float, float]] = field(default_factory=list)
+    rewards: list[tuple[int, int, bool, Floats, float, float]] = field(default_factory=list)
 
 
 def random_answers(
@@ -43,15 +46,16 @@ def random_answers(
     """Fold random answers into a bin, and write down what was folded."""
     arms, groups = known.arms, board.mass.shape[1]
     seen = Observations()
+    kinds = [CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED, *([TONE] if arms == 2 else [])]
     for _ in range(questions):
-        m, kind = int(rng.integers(groups)), int(rng.integers(6))
+        m, kind = int(rng.integers(groups)), int(rng.choice(kinds))
         place = int(rng.integers(1 + known.dimension))
         first, second = map(int, rng.choice(arms, 2, replace=False))
         mechanism = signed_subset(float(rng.choice([0.5, 2.0, 8.0])), int(rng.integers(1, 9)))
         halves = bool(rng.random() < 0.4) and place > 0
         reports = float(rng.integers(1, 20_000))
         share = board.mass[0, m]
-        if kind in (OUTCOME, COUNT):
+        if kind == COUNT or (kind == OUTCOME and arms > 2):  # a cell for each arm
             share *= known.behaviour[m, first] if known.known[m] else 1 / arms
         variance = variance_of(mechanism, share, halves=halves)
         whole, difference = (
@@ -78,6 +82,10 @@ def random_answers(
         weights = np.zeros(arms)
         if kind in (CONTRAST, LEVEL):  # f_a - f_b, and f_a + f_b - 1
             weights[first], weights[second] = 1, -1 if kind == CONTRAST else 1
+        elif kind == TONE:  # (2f_1 - 1) + (2f_2 - 1), whichever was on offer first
+            weights[:] = 2, 2
+        elif kind == OUTCOME and arms == 2:  # (2f_1 - 1) - (2f_2 - 1)
+            weights[:] = 2, -2
         elif kind in (OUTCOME, RANKED):  # 2f - 1
             weights[first] = 2
         # Where halves are cells, an answer about a feature tells of the whole bin, too.
@@ -86,11 +94,12 @@ def random_answers(
             parts.append((0, whole))
         for at, total in parts:
             answer = total / mechanism.signal / reports
-            by_arm = first if kind in (OUTCOME, COUNT) else None
             if kind in (MASS, COUNT):
+                by_arm = first if kind == COUNT else None
                 seen.people.append((m, at, by_arm, answer, variance / reports))
             else:
-                seen.rewards.append((m, at, by_arm, weights, answer, variance / reports))
+                logged = kind in (OUTCOME, TONE)
+                seen.rewards.append((m, at, logged, weights, answer, variance / reports))
     return seen
 
 
@@ -161,13 +170,15 @@ def directly(
             ]
             upper[m, j] = np.clip(0.5 + one(halves, spread=0.2, around=0.0), 0, 1)
 
-    def scaled(m: int, arm: int | None) -> float:
-        return float(share[m] if arm is None else rows[m, arm])
+    def scaled(m: int, weights: Floats, *, logged: bool) -> Floats:
+        scale = rows[m] if logged else np.full(arms, share[m])
+        told: Floats = scale * weights
+        return told
 
     mean, covariance = regression(
         [
-            (scaled(m, arm) * weights, answer, v)
-            for m, place, arm, weights, answer, v in seen.rewards
+            (scaled(m, weights, logged=logged), answer, v)
+            for m, place, logged, weights, answer, v in seen.rewards
             if place == 0
         ],
         prior[0],
@@ -177,11 +188,11 @@ def directly(
     for j in range(d):
         # The mean of an answer is p·((2r - 1)·g + 4r(1 - r)·slope), with g as it is estimated.
         answers = []
-        for m, place, arm, weights, answer, v in seen.rewards:
+        for m, place, logged, weights, answer, v in seen.rewards:
             if place == 1 + j:
-                r, p = upper[m, j], scaled(m, arm)
-                left = answer - p * (2 * r - 1) * (weights @ mean)
-                answers.append((p * 4 * r * (1 - r) * weights, left, v))
+                r, told = upper[m, j], scaled(m, weights, logged=logged)
+                left = answer - (2 * r - 1) * (told @ mean)
+                answers.append((4 * r * (1 - r) * told, left, v))
         slopes.append(regression(answers, prior[1 + j], at[1 + j]))
     return Estimate(
         mean,
@@ -250,9 +261,109 @@ def test_shares_of_people_stay_within_bounds_whatever_comes(seed: int) -> None:
     assert (rows <= np.minimum(4 * share[:, None], 1)).all()
 
 
+# --- logged rows of an experiment with two arms ---------------------------------------------------
+
+MECHANISM = signed_subset(2.0, 4)
+REWARDS = np.array([0.7, 0.4])  # of the two arms
+SKEWED = np.array([0.8, 0.2])
+SHARE = 0.3  # of the people are in the bin
+MANY = 5000.0
+
+
+def mean_value(kind: int, arm: int | None = None) -> float:
+    """The mean of what logged rows say about the bin, counted case by case; arm: of the cell."""
+    total = 0.0
+    for k, y in itertools.product((0, 1), (0, 1)):
+        chance = SKEWED[k] * (REWARDS[k] if y else 1 - REWARDS[k])
+        good = 2 * y - 1
+        value = {OUTCOME: good if k == 0 else -good, TONE: good, COUNT: float(k == arm)}[kind]
+        total += SHARE * chance * value
+    return total
+
+
+def log(
+    board: Board, known: Constants, kind: int, *, reports: float, arm: int | None = None
+) -> None:
+    """Fold answers of logged rows that are exactly as they are on average."""
+    whole = reports * MECHANISM.signal * mean_value(kind, arm)
+    of_law = (MECHANISM.signal, MECHANISM.noise, MECHANISM.inside)
+    first = 0 if arm is None else arm
+    answers.fold(board, known, 0, 1, kind, 0, first, 1 - first, reports, whole, 0.0, *of_law, False)
+
+
+def of_a_bin(behaviour: tuple[float, float] | None) -> tuple[Board, Constants]:
+    """A bin with a part of everybody, and no auxiliary population but one that behaves so."""
+    known = constants(experiment(arms=2, d=1, behaviours=(behaviour,)))
+    board = begin(known)
+    board.mass[0] = SHARE
+    return board, known
+
+
+def rows_counted(behaviour: tuple[float, float] | None) -> Floats:
+    """What is thought of the rows in the bin with each arm, once MANY have been counted."""
+    told = []
+    for arm in (0, 1):
+        share = SHARE * (0.5 if behaviour is None else behaviour[arm])
+        variance = variance_of(MECHANISM, share, halves=False)
+        told.append((mean_value(COUNT, arm), variance / MANY))
+    if behaviour is None:
+        half = SHARE / 2
+        return np.array([one([(1.0, *each)], spread=half, around=half) for each in told])
+    counts = [(behaviour[arm], *told[arm]) for arm in (0, 1)]
+    return np.array(behaviour) * one(counts, spread=0.3 * SHARE, around=SHARE)
+
+
+@pytest.mark.parametrize("kinds", [(OUTCOME,), (TONE,), (OUTCOME, TONE)])
+@pytest.mark.parametrize("counted", [False, True], ids=["uncounted", "counted"])
+@pytest.mark.parametrize("behaviour", [(0.8, 0.2), None], ids=["known", "unknown"])
+def test_rows_with_two_arms_tell_of_both_at_once_by_how_often_each_was_tried(
+    behaviour: tuple[float, float] | None, counted: bool, kinds: tuple[int, ...]
+) -> None:
+    """Where the behaviour is not known, rows pass as half and half until they are counted."""
+    board, known = of_a_bin(behaviour)
+    rows = SHARE * np.array(behaviour or (0.5, 0.5))
+    if counted:
+        rows = rows_counted(behaviour)
+        for arm in (0, 1):
+            log(board, known, COUNT, reports=MANY, arm=arm)
+    design = {OUTCOME: 2 * rows * [1, -1], TONE: 2 * rows}
+    variance = variance_of(MECHANISM, SHARE, halves=False) / MANY
+    for kind in kinds:
+        log(board, known, kind, reports=MANY)
+    listed = [(design[kind], mean_value(kind), variance) for kind in kinds]
+    mean, covariance = regression(listed, 16 * np.eye(2), np.zeros(2))
+    found = estimated(board, known)
+    assert found.mean == pytest.approx(mean, rel=1e-9, abs=1e-12)
+    assert found.covariance == pytest.approx(covariance, rel=1e-9)
+
+
+@pytest.mark.parametrize("behaviour", [(0.8, 0.2), None], ids=["known", "unknown"])
+def test_many_rows_with_two_arms_find_the_rewards_of_both(
+    behaviour: tuple[float, float] | None,
+) -> None:
+    board, known = of_a_bin(behaviour)
+    for arm in (0, 1):
+        log(board, known, COUNT, reports=1e9, arm=arm)
+    for kind in (OUTCOME, TONE):
+        log(board, known, kind, reports=1e9)
+    assert estimated(board, known).mean == pytest.approx(REWARDS - 0.5, abs=1e-4)
+
+
 @pytest.mark.parametrize(
-    ("arms", "logged", "expected"), [(2, False, 0.25), (2, True, 0.125), (4, True, 0.03125)]
+    ("arms", "public_arms", "logged", "worth", "credit"),
+    [
+        (2, False, False, 0.25, 0.25),
+        (2, False, True, 0.25, 0.125),  # one cell for both arms
+        (2, True, True, 0.25, 0.125),
+        (4, False, False, 0.25, 0.25),
+        (4, False, True, 0.03125, 0.015625),  # 2/4² of it: two of four arms, the noise of each
+        (4, True, False, 0.25, 0.25),
+        (4, True, True, 0.0625, 0.03125),  # 4/4² of it: people have any arm, too
+    ],
 )
-def test_a_noisier_report_is_worth_less(arms: int, logged: bool, expected: float) -> None:
-    known = constants(experiment(arms=arms))
-    assert answers.worth(known, 2.0, 8.0, logged) == pytest.approx(expected)
+def test_a_noisier_report_is_worth_less_and_a_logged_one_is_trusted_half(
+    arms: int, public_arms: bool, logged: bool, worth: float, credit: float
+) -> None:
+    known = constants(experiment(arms=arms, public_arms=public_arms))
+    assert answers.worth(known, 2.0, 8.0, logged) == pytest.approx(worth)
+    assert answers.credit(known, 2.0, 8.0, logged) == pytest.approx(credit)

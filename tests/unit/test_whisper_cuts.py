@@ -15,9 +15,11 @@ from support.boards import (
     SERVED,
     Estimate,
     believing,
+    centred_square,
     estimated,
     experiment,
     noted,
+    random_infos,
 )
 
 
@@ -38,7 +40,7 @@ def random_cut(seed: int) -> tuple[Board, Constants, Estimate, int, int]:
         array[node] = 0.0
     board.mass_info[node] = rng.exponential(1e4, board.mass_info[node].shape)
     board.mass_lean[node] = board.mass_info[node] * rng.normal(0, 0.1, board.mass_lean[node].shape)
-    board.logged_info[node] = rng.exponential(1e3, board.logged_info[node].shape)
+    board.logged_info[node] = random_infos(rng, board.logged_info[node].shape, scale=1e3)
     board.logged_lean[node] = rng.normal(0, 1e2, board.logged_lean[node].shape)
     found, axis = estimated(board, known, node), int(rng.integers(d))
     rules.cut(board, known, node, axis, *vars(found).values())
@@ -73,9 +75,10 @@ def test_the_halves_of_a_bin_have_its_mean_together_and_twice_its_slope_between_
         spreads.append(covariance)
         means.append(covariance @ board.prior_lean[half, 0])
     # Of those who told: only logged rows did, each arm's by the square of its share of the people.
-    rows = np.empty(board.logged_info.shape[1:4:2])
+    rows = np.empty((len(found.share), known.arms))
     answers.shares(board, known, node, found.share.copy(), found.upper.copy(), rows)
-    told = (rows**2 * board.logged_info[node, :, 0]).sum(axis=1)
+    each = np.diagonal(board.logged_info[node, :, 0], axis1=1, axis2=2)
+    told = (rows**2 * each).sum(axis=1)
     r = (told * found.upper[:, axis]).sum() / told.sum()
     assert (1 - r) * means[0] + r * means[1] == pytest.approx(found.mean, abs=1e-9)
     assert means[1] - means[0] == pytest.approx(2 * found.slope[axis], abs=1e-9)
@@ -96,7 +99,7 @@ def test_halves_are_right_when_only_a_lopsided_population_has_told() -> None:
     many = 1e7
     board.count_info[0, 1] = many
     board.count_lean[0, 1, 0], board.count_lean[0, 1, 1] = many * 0.5, many * 0.5 * 0.8
-    board.logged_info[0, 1] = many
+    board.logged_info[0, 1] = many * np.eye(2)
     board.logged_lean[0, 1, 0] = many * (0.9 - 0.1) * truth
     board.logged_lean[0, 1, 1] = many * (0.9 + 0.1) * truth
     found = estimated(board, known)
@@ -154,8 +157,10 @@ def test_a_half_has_three_quarters_of_the_slopes_of_the_whole_and_some_of_its_ow
     live = np.flatnonzero(board.live[node])
     for half in (board.child[node], board.child[node] + 1):
         for j in range(known.dimension):
-            second = [found.slope[j, k] ** 2 + found.slope_covariance[j, k, k] for k in live]
-            expected = float(np.mean(second)) * (0.5 if j == axis else 1.0)
+            expected = centred_square(
+                found.slope[j, live], found.slope_covariance[j][np.ix_(live, live)]
+            )
+            expected *= 0.5 if j == axis else 1.0
             edge = board.edges[half, j, 1] - board.edges[half, j, 0]
             expected = 0.95 * expected + 0.05 * (0.2 * edge) ** 2
             kept = 0.375 if j == axis else 0.75

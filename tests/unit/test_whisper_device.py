@@ -22,6 +22,8 @@ from support.answering import (
     MASS,
     OUTCOME,
     RANKED,
+    REWARD_SHARE,
+    TONE,
     Purse,
     four_bins,
     settled_release,
@@ -42,17 +44,31 @@ def reward(point: tuple[float, ...], arm: int) -> Fraction:
     return Fraction(1 + int(10 * point[0]) * (arm + 1) + int(10 * point[1]) * (3 - arm), 60)
 
 
-BEHAVIOUR = (Fraction(1, 5), Fraction(3, 10), Fraction(1, 2))
+BEHAVIOUR = {
+    3: (Fraction(1, 5), Fraction(3, 10), Fraction(1, 2)),
+    2: (Fraction(3, 10), Fraction(7, 10)),
+}
+LOGGED = (Kind.OUTCOME, Kind.COUNT, Kind.TONE)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind != Kind.REWARD])
-def test_the_means_of_the_answers_are_those_of_the_table(kind: Kind, epsilon: float) -> None:
-    release = four_bins(epsilon=epsilon, public_arms=kind == Kind.RANKED)
-    by_arm = kind in (Kind.OUTCOME, Kind.COUNT)
+@pytest.mark.parametrize(
+    ("kind", "arms"),
+    [
+        *((kind, 3) for kind in Kind if kind not in (Kind.REWARD, Kind.TONE)),
+        *((kind, 2) for kind in Kind if kind != Kind.REWARD),
+    ],
+)
+def test_the_means_of_the_answers_are_those_of_the_table(
+    kind: Kind, arms: int, epsilon: float
+) -> None:
+    release = four_bins(epsilon=epsilon, arms=arms, public_arms=kind == Kind.RANKED)
+    logged = kind in LOGGED
+    # Of two arms one cell tells how they differ; only their counts have a cell each.
+    by_arm = kind == Kind.COUNT or (kind == Kind.OUTCOME and arms == 3)
     cells = sheet(release, population=0, by_arm=by_arm)
     assert cells is not None
-    rankings = [*itertools.permutations(range(3))] if kind == Kind.RANKED else [()]
+    rankings = [*itertools.permutations(range(arms))] if kind == Kind.RANKED else [()]
     for feature, ranking in itertools.product((0, 1) if cells.law.halves else (None, 0), rankings):
         means: Counter[int | None] = Counter()
         for point, weight in people_with_weights():
@@ -61,12 +77,12 @@ def test_the_means_of_the_answers_are_those_of_the_table(kind: Kind, epsilon: fl
             chances = dict(zip(offered, [Fraction(1, len(offered))] * 3, strict=False))
             if kind == Kind.RANKED:
                 chances = {min(offered, key=ranking.index): Fraction(1)}
-            elif by_arm:
-                chances = dict(enumerate(BEHAVIOUR))
+            elif logged:
+                chances = dict(enumerate(BEHAVIOUR[arms]))
             for arm, outcome in itertools.product(chances, (0, 1)):
                 f = reward(point, arm)
                 chance = weight * chances[arm] * (f if outcome else 1 - f)
-                secret = Secret(point, path, arm, logged=by_arm, ranking=ranking)
+                secret = Secret(point, path, arm, logged=logged, ranking=ranking)
                 cell, value = answer(
                     release, cells, Question(kind, feature), secret=secret, outcome=float(outcome)
                 )
@@ -81,6 +97,7 @@ def expected_means(
 ) -> dict[int, Fraction]:
     """p·(f_first - f_second) and the rest of the table, for bins or for the halves of bins."""
     expected: Counter[int] = Counter()
+    behaviour = BEHAVIOUR[len(release.experiment.arms)]
     place = -1
     for policy in release.contested:
         for arm in policy.live if cells.by_arm else (policy.arms[0],):
@@ -97,17 +114,20 @@ def expected_means(
 
                 f = [
                     sum((w * reward(point, k) for point, w in here), Fraction(0)) / p
-                    for k in range(3)
+                    for k in range(len(behaviour))
                 ]
+                # What each arm's rows tell; of three arms the cell is about one, of two about both.
+                rows = [pi * (2 * mean - 1) for pi, mean in zip(behaviour, f, strict=True)]
                 first, second = policy.arms[0], policy.arms[-1]
                 ranked = min(policy.live, key=ranking.index) if ranking else 0
                 mean = {
                     CONTRAST: p * (f[first] - f[second]),
                     LEVEL: p * (f[first] + f[second] - 1),
                     MASS: p,
-                    OUTCOME: p * BEHAVIOUR[arm] * (2 * f[arm] - 1),
-                    COUNT: p * BEHAVIOUR[arm],
+                    OUTCOME: p * (rows[arm] if cells.by_arm else rows[0] - rows[1]),
+                    COUNT: p * behaviour[arm],
                     RANKED: p * (2 * f[ranked] - 1),
+                    TONE: p * (rows[0] + rows[1]),
                 }[int(kind)]
                 if cells.law.halves:
                     expected[2 * place + side] += mean  # type: ignore[assignment]
@@ -126,7 +146,7 @@ def many_bins(count: int, *, epsilon: float) -> sv.Release:
         cuts[path] = len(path) % 2
         paths += [path + "0", path + "1"]
     bins = tuple(uniform(path, 0, 1, waiting=(2,)) for path in sorted(paths))
-    return sv.Release(whispering(epsilon=epsilon), 1, Partition(2, cuts), bins)
+    return sv.Release(whispering(epsilon=epsilon), 1, Partition(2, cuts), bins, REWARD_SHARE)
 
 
 def test_a_report_on_two_hundred_contested_bins_takes_less_than_64_bytes() -> None:
@@ -162,7 +182,7 @@ def test_where_arms_are_public_one_gets_the_first_live_one_of_the_ranking() -> N
                 seen.add((arm, report.ranking))
             else:
                 assert report.ranking == ()
-    # 200 reports of which 19 in 20 rank: one of 6 is never seen with probability below 1e-12.
+    # Twice 200 reports of which 4 in 5 rank: one of 6 is never seen with probability below 1e-12.
     assert len({ranking for _, ranking in seen}) == 6
     assert {arm for arm, _ in seen} == {"control", "reminder", "coach"}
 
@@ -211,7 +231,8 @@ def test_where_everything_is_settled_only_those_who_are_asked_how_it_went_tell_a
     ledger = sv.Ledger(tmp_path / "ledger", budget=200)
     device = sv.Device(release, ledger=ledger, public_arms=True)
     told = 0
-    for _ in range(120):  # of which one in five is asked: none, or all, less than once in 10^11
+    # Of 160 people 24 are asked: of so many none is, or all are, less than once in 10^11.
+    for _ in range(160):
         assert device.choose(CONTEXT) == "reminder"
         report = device.report(reward=1.0)
         asked = report.question // 3 == Kind.REWARD
@@ -220,7 +241,7 @@ def test_where_everything_is_settled_only_those_who_are_asked_how_it_went_tell_a
         assert report.question % 3 == 0  # about no feature
         assert device.report_logged(CONTEXT, arm="coach", reward=1.0).payload == b""
         assert len(ledger.entries()) == told
-    assert 0 < told < 120
+    assert 0 < told < 160
 
 
 def test_a_crash_after_the_ledger_was_written_loses_budget_and_sends_nothing(
@@ -274,13 +295,21 @@ def test_raw_values_are_in_no_report_and_in_no_repr(public_arms: bool) -> None:
 
 
 def test_a_report_fits_the_learner_whose_release_it_is_for() -> None:
-    for settings in ({}, {"epsilon": 8.0}, {"public_arms": True}, {"guarantee": "certified"}):
+    for settings in (
+        {},
+        {"epsilon": 8.0},
+        {"public_arms": True},
+        {"guarantee": "certified"},
+        {"arms": 2},
+        {"arms": 2, "epsilon": 8.0},
+    ):
         learner = sv.Learner(whispering(**settings))
         for name, logged in itertools.product(("target", "clinic-b", "clinic-c"), (False, True)):
             device = sv.Device(learner.release(), population=name, ledger=Purse(), public_arms=True)
             for _ in range(20):
                 if logged:
-                    report = device.report_logged(CONTEXT, arm="coach", reward=0.3)
+                    arm = learner.experiment.arms[-1]
+                    report = device.report_logged(CONTEXT, arm=arm, reward=0.3)
                 else:
                     device.choose(CONTEXT)
                     report = device.report(reward=0.3)

@@ -9,20 +9,25 @@ import pytest
 from sottovoce.estimate.whisper import answers, kin, rules
 from sottovoce.estimate.whisper.board import Board, begin
 from sottovoce.estimate.whisper.constants import Constants, constants
-from support.boards import NODES, REPORTS, SERVED, Floats, estimated, experiment
-
-SMOOTHED = 6
+from support.boards import (
+    NODES,
+    REPORTS,
+    SERVED,
+    SMOOTHED,
+    Floats,
+    centred_square,
+    estimated,
+    experiment,
+    random_infos,
+)
 
 
 def spoken(rng: np.random.Generator, board: Board, node: int, *, many: float = 300.0) -> None:
     """Let all populations tell something at random about one bin."""
-    _, groups, places, arms = board.logged_info.shape
-    for m in range(groups):
-        for place in range(places):
-            root = rng.normal(0, 1, (arms, arms))
-            board.info[node, m, place] = many * root @ root.T
+    _, groups, places, arms = board.lean.shape
+    board.info[node] = random_infos(rng, (groups, places, arms, arms), scale=many)
     board.lean[node] = many * rng.normal(0, 0.3, (groups, places, arms))
-    board.logged_info[node] = rng.exponential(many, (groups, places, arms))
+    board.logged_info[node] = random_infos(rng, (groups, places, arms, arms), scale=many)
     board.logged_lean[node] = many * rng.normal(0, 0.3, (groups, places, arms))
     board.mass_info[node] = rng.exponential(many, (groups, places))
     expected = board.mass[node][:, None] * np.ones(places)
@@ -43,6 +48,7 @@ def family(seed: int, arms: int, d: int) -> tuple[Board, Constants]:
     for node in range(9):
         spoken(rng, board, node)
         board.live[node, rng.integers(arms)] = rng.random() < 0.5
+    board.outlook[:9, 0] = board.mass[:9, 0]  # as a step would have it
     return board, known
 
 
@@ -116,7 +122,7 @@ def joint(board: Board, known: Constants) -> Joint:
                 design = np.kron(measured, one)  # (K, (1+d)K)
                 served, logged = share[m] * one, np.diag(2 * rows[m])
                 weight = served @ board.info[node, m, place] @ served
-                weight += logged @ np.diag(board.logged_info[node, m, place]) @ logged
+                weight += logged @ board.logged_info[node, m, place] @ logged
                 told = served @ board.lean[node, m, place]
                 told += logged @ board.logged_lean[node, m, place]
                 info[node] += design.T @ weight @ design
@@ -163,7 +169,10 @@ def test_every_bin_begins_with_all_that_was_told_of_others(seed: int, arms: int,
 
 @SHAPES
 def test_half_of_what_is_known_of_a_slope_is_expected_anew_of_each_half(arms: int, d: int) -> None:
-    """Of its square, given all answers; half of it along the cut; and a little of the unknown."""
+    """Of its square around the mean of the live arms, given all answers; half of it along the cut.
+
+    And a little of the unknown.
+    """
     board, known = family(7, arms, d)
     settle(board, known)
     law = joint(board, known)
@@ -171,10 +180,10 @@ def test_half_of_what_is_known_of_a_slope_is_expected_anew_of_each_half(arms: in
         if board.child[node] == node:
             continue
         mean, covariance = law.given(set(range(9)), node)
-        squares = (mean**2 + np.diag(covariance)).reshape(1 + d, arms)[1:]
         for half in (board.child[node], board.child[node] + 1):
             for j in range(d):
-                square = squares[j, board.live[half]].mean()
+                live = (1 + j) * arms + np.flatnonzero(board.live[half])
+                square = centred_square(mean[live], covariance[np.ix_(live, live)])
                 square *= 0.5 if j == board.axis[node] else 1.0
                 low, high = board.edges[half, j]
                 expected = 0.5 * (0.95 * square + 0.05 * (0.2 * (high - low)) ** 2)
@@ -268,10 +277,10 @@ def test_of_a_feature_that_matters_as_much_is_expected_as_was_seen() -> None:
     board, _ = straight(1e8)
     for node in (0, 1, 2, 3):
         low, high = board.edges[node, 0]
-        slope = 0.8 * (high - low) / 4
+        slope = 0.8 * (high - low) / 4  # of the one arm, and the other's is as steep downwards
         for half in (board.child[node], board.child[node] + 1):
             low, high = board.edges[half, 0]
-            seen = slope**2 * (0.5 if board.axis[node] == 0 else 1.0)
+            seen = 2 * slope**2 * (0.5 if board.axis[node] == 0 else 1.0)
             expected = 0.5 * (0.95 * seen + 0.05 * (0.2 * (high - low)) ** 2)
             assert board.anew[half, 0] == pytest.approx(expected, rel=0.01)
             assert board.anew[half, 0] > 3 * board.anew[half, 1]

@@ -21,6 +21,7 @@ from support.answering import (
     MASS,
     OUTCOME,
     RANKED,
+    TONE,
     Purse,
     four_bins,
 )
@@ -46,6 +47,13 @@ SERVED = {Kind.MASS: MASSES, Kind.LEVEL: LEVELS, Kind.CONTRAST: 1 - MASSES - LEV
 PUBLIC = {Kind.MASS: MASSES, Kind.RANKED: 1 - MASSES}
 KNOWN = {Kind.COUNT: Fraction(1, 10), Kind.OUTCOME: Fraction(9, 10)}
 UNKNOWN = {Kind.COUNT: Fraction(1, 2), Kind.OUTCOME: Fraction(1, 2)}
+# Of two arms: a fifth of all rows tells how good both are.
+KNOWN_TWO = {Kind.COUNT: Fraction(1, 10), Kind.TONE: Fraction(1, 5), Kind.OUTCOME: Fraction(7, 10)}
+UNKNOWN_TWO = {
+    Kind.COUNT: Fraction(1, 2),
+    Kind.TONE: Fraction(1, 5),
+    Kind.OUTCOME: Fraction(3, 10),
+}
 SOMETIMES: dict[int | None, Fraction] = {
     None: Fraction(7, 10), 0: Fraction(3, 20), 1: Fraction(3, 20)
 }  # fmt: skip
@@ -69,6 +77,14 @@ ALWAYS: dict[int | None, Fraction] = {0: Fraction(1, 2), 1: Fraction(1, 2)}
         ({}, 2, True, UNKNOWN, MOSTLY),  # at a small ε, most rows of a log
         ({"epsilon": 8.0}, 0, True, UNKNOWN, ALWAYS),  # logged rows of the target
         ({"public_arms": True}, 1, True, KNOWN, ALWAYS),
+        ({"arms": 2}, 0, False, SERVED, SOMETIMES),
+        ({"arms": 2, "public_arms": True}, 0, False, PUBLIC, SOMETIMES),
+        ({"arms": 2}, 1, False, SERVED, ALWAYS),
+        ({"arms": 2}, 1, True, KNOWN_TWO, ALWAYS),
+        ({"arms": 2}, 2, True, UNKNOWN_TWO, MOSTLY),
+        ({"arms": 2, "epsilon": 8.0}, 0, True, UNKNOWN_TWO, ALWAYS),
+        ({"arms": 2, "guarantee": "certified"}, 1, True, KNOWN_TWO, SOMETIMES),
+        ({"arms": 2, "public_arms": True}, 1, True, KNOWN_TWO, ALWAYS),
     ],
 )
 def test_questions_are_drawn_in_their_public_shares(
@@ -81,14 +97,55 @@ def test_questions_are_drawn_in_their_public_shares(
 ) -> None:
     release = four_bins(**settings)
     law = law_of(monkeypatch, lambda: draw_question(release, population=population, logged=logged))
-    # Of the target's people who are served, one in five is asked how it went.
-    rewards = {} if population or logged else {Question(Kind.REWARD): Fraction(1, 5)}
+    # Of 160 of the target's people who are served, 24 are asked how it went.
+    rewards = {} if population or logged else {Question(Kind.REWARD): Fraction(24, 160)}
     assert law == rewards | {
         Question(kind, feature): kinds[kind] * features[feature] * (1 - sum(rewards.values()))
         for kind in kinds
         for feature in features
     }
     assert sum(law.values()) == 1
+
+
+@pytest.mark.parametrize("share", [0, 1, 24, 72, 144, 159, 160])
+@pytest.mark.parametrize("arms", [2, 3])
+def test_as_many_are_asked_how_it_went_as_the_release_says(
+    monkeypatch: pytest.MonkeyPatch, arms: int, share: int
+) -> None:
+    release, usual = (four_bins(arms=arms, reward_share=each) for each in (share, 0))
+
+    def law_with(release: sv.Release, population: int, logged: bool) -> dict[Any, Fraction]:
+        return law_of(
+            monkeypatch, lambda: draw_question(release, population=population, logged=logged)
+        )
+
+    law = law_with(release, 0, False)
+    assert law.pop(Question(Kind.REWARD), 0) == Fraction(share, 160)
+    without = law_with(usual, 0, False)
+    assert Question(Kind.REWARD) not in without
+    left = 1 - Fraction(share, 160)
+    assert law == {question: left * chance for question, chance in without.items() if left}
+    # Nobody else is asked so, and nothing changes for them.
+    for population, logged in [(0, True), (1, False), (1, True), (2, True)]:
+        law = law_with(release, population, logged)
+        assert Question(Kind.REWARD) not in law
+        assert law == law_with(usual, population, logged)
+
+
+def test_each_kind_of_question_has_its_own_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two arms counts have twice the cells, so that halves are cells for some kinds only."""
+    release = four_bins(epsilon=4.0, arms=2)
+    whole, by_arm = (sheet(release, population=0, by_arm=by_arm) for by_arm in (False, True))
+    assert whole is not None
+    assert by_arm is not None
+    assert (whole.law.halves, by_arm.law.halves) == (True, False)
+    features = {Kind.OUTCOME: ALWAYS, Kind.TONE: ALWAYS, Kind.COUNT: SOMETIMES}
+    law = law_of(monkeypatch, lambda: draw_question(release, population=0, logged=True))
+    assert law == {
+        Question(kind, feature): share * chance
+        for kind, share in UNKNOWN_TWO.items()
+        for feature, chance in features[kind].items()
+    }
 
 
 def test_the_questions_are_numbered_as_the_wire_has_them() -> None:
@@ -101,6 +158,7 @@ def test_the_questions_are_numbered_as_the_wire_has_them() -> None:
     assert Question(Kind.RANKED, 4).number(5) == 35
     assert Question(Kind.REWARD).number(2) == 18
     assert Question(Kind.REWARD).number(5) == 36
+    assert [Question(Kind.TONE, feature).number(2) for feature in (None, 0, 1)] == [21, 22, 23]
 
 
 def test_every_ranking_is_as_likely(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +188,9 @@ def everybody(release: sv.Release, *, logged: bool = False) -> Iterator[tuple[Se
 
 
 @pytest.mark.parametrize("logged", [False, True])
-@pytest.mark.parametrize("settings", [{"epsilon": 1.0}, {"epsilon": 8.0}, {"public_arms": True}])
+@pytest.mark.parametrize(
+    "settings", [{"epsilon": 1.0}, {"epsilon": 8.0}, {"public_arms": True}, {"arms": 2}]
+)
 def test_the_coins_of_a_report_are_drawn_without_a_look_at_the_person(
     monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], logged: bool
 ) -> None:
@@ -176,9 +236,10 @@ def by_the_table(
         CONTRAST: sign if secret.arm == offered[0] else -sign,
         LEVEL: sign,
         MASS: 1.0,
-        OUTCOME: sign,
+        OUTCOME: sign if cells.by_arm or secret.arm == 0 else -sign,
         COUNT: 1.0,
         RANKED: sign,
+        TONE: sign,
     }
     value = values[int(question.kind)]
     if question.feature is None:
@@ -194,7 +255,8 @@ def kinds_of(release: sv.Release, *, logged: bool) -> list[Kind]:
     settings = release.experiment.settings
     assert isinstance(settings, sv.Whisper)
     if logged:
-        return [Kind.OUTCOME, Kind.COUNT]
+        two = len(release.experiment.arms) == 2
+        return [Kind.OUTCOME, Kind.COUNT, *([Kind.TONE] if two else [])]
     return (
         [Kind.RANKED, Kind.MASS] if settings.public_arms else [Kind.CONTRAST, Kind.LEVEL, Kind.MASS]
     )
@@ -232,19 +294,22 @@ def releases() -> list[sv.Release]:
         *(four_bins(epsilon=epsilon) for epsilon in (0.5, 2.0, 8.0)),
         *(four_bins(epsilon=epsilon, public_arms=True) for epsilon in (0.5, 8.0)),
         four_bins(epsilon=8.0, guarantee="certified"),
+        *(four_bins(epsilon=epsilon, arms=2) for epsilon in (0.5, 2.0, 8.0)),
+        four_bins(epsilon=8.0, arms=2, public_arms=True),
     ]
 
 
 @pytest.mark.parametrize("logged", [False, True])
-@pytest.mark.parametrize("number", range(18))
+@pytest.mark.parametrize("number", range(22))
 def test_answers_are_those_of_the_table(number: int, logged: bool) -> None:
     release = releases()[number]
-    for population in range(3):
-        cells = sheet(release, population=population, by_arm=logged)
+    arms = len(release.experiment.arms)
+    for population, kind in itertools.product(range(3), kinds_of(release, logged=logged)):
+        by_arm = kind == Kind.COUNT or (kind == Kind.OUTCOME and arms == 3)
+        cells = sheet(release, population=population, by_arm=by_arm)
         if cells is None:
             continue
-        features = [0, 1] if cells.law.halves else [None, 0, 1]
-        for kind, feature in itertools.product(kinds_of(release, logged=logged), features):
+        for feature in [0, 1] if cells.law.halves else [None, 0, 1]:
             question = Question(kind, feature)
             for secret, outcome in everybody(release, logged=logged):
                 found = answer(release, cells, question, secret=secret, outcome=outcome)

@@ -25,6 +25,7 @@ from support.whispers import (
     MASS,
     OUTCOME,
     RANKED,
+    TONE,
     each_setting,
     grown,
     number,
@@ -58,7 +59,7 @@ def good_report(learner: sv.Learner, *, logged: bool = False) -> sv.Report:
         ({"payload": ()}, "MALFORMED", "must be a packed set, for its method is whisper"),
         ({"payload": b""}, "WRONG_LENGTH", r"a packed set must take \d+ bytes; got 0"),
         ({"payload": bytes(50)}, "WRONG_LENGTH", r"a packed set must take \d+ bytes; got 50"),
-        ({"question": 21}, "UNKNOWN_QUESTION", "a report's question must be in the list; got 21"),
+        ({"question": 24}, "UNKNOWN_QUESTION", "a report's question must be in the list; got 24"),
         ({"question": -1}, "UNKNOWN_QUESTION", "a report's question must be in the list; got -1"),
         ({"question": 65535}, "UNKNOWN_QUESTION", "be in the list; got 65535"),
         (
@@ -94,11 +95,44 @@ def test_what_is_no_report_is_refused() -> None:
     refused(learner, report, "MALFORMED", "must be a Report; got a bytes")
 
 
-@pytest.mark.parametrize("question", [number(OUTCOME), number(COUNT)])
-def test_rows_of_a_log_are_about_a_feature_too_where_halves_are_cells(question: int) -> None:
-    learner = grown()
-    report = replace(good_report(learner, logged=True), question=question)
-    refused(learner, report, "UNKNOWN_QUESTION", "be about a feature")
+@pytest.mark.parametrize(
+    ("arms", "kind"), [(3, OUTCOME), (3, COUNT), (2, OUTCOME), (2, COUNT), (2, TONE)]
+)
+def test_rows_of_a_log_are_about_a_feature_too_where_halves_are_cells(arms: int, kind: int) -> None:
+    learner = grown(arms=arms)
+    good = person(random.Random(0), learner.release(), logged=True, question=number(kind, 0))
+    refused(learner, replace(good, question=number(kind)), "UNKNOWN_QUESTION", "be about a feature")
+    learner.receive(good)
+
+
+@pytest.mark.parametrize("feature", [None, 0, 1])
+@pytest.mark.parametrize("settings", [{}, {"epsilon": 1.0}, {"public_arms": True}], ids=str)
+def test_nobody_is_asked_about_both_arms_where_there_are_more(
+    settings: dict[str, Any], feature: int | None
+) -> None:
+    """Such a report would have nowhere to go: it is refused, whatever it says."""
+    learner = grown(**settings)
+    assert len(learner.experiment.arms) == 3
+    message = "be asked where there are two arms, if it is about both"
+    for logged in (False, True):
+        report = replace(
+            good_report(learner, logged=logged), question=number(TONE, feature), ranking=()
+        )
+        for payload in (report.payload, b"", b"\1"):
+            refused(learner, replace(report, payload=payload), "UNKNOWN_QUESTION", message)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_where_there_are_two_arms_a_row_may_tell_of_both(epsilon: float) -> None:
+    learner = grown(arms=2, epsilon=epsilon)
+    counted = learner.status().reports["clinic-b"]
+    rng, release = random.Random(0), learner.release()
+    for feature in (0, 1):
+        question = number(TONE, feature)
+        report = person(rng, release, population=1, logged=True, question=question)
+        assert report.payload
+        learner.receive(report)
+    assert learner.status().reports["clinic-b"] == counted + 2
 
 
 @pytest.mark.parametrize(
@@ -162,7 +196,8 @@ def eight_bins(epsilon: float, *, release_every: int = 10**6) -> sv.Learner:
     board["totals"][:2] = [nodes, 8]
     paths, cuts = nodes_of[7:], dict.fromkeys(nodes_of[:7], 0)
     bins = [uniform(path, 0, 1, waiting=(2,)) for path in paths]
-    table["release"] = sv.Release(learner.experiment, 1, Partition(2, cuts), tuple(bins)).to_table()
+    release = replace(learner.release(), partition=Partition(2, cuts), bins=tuple(bins))
+    table["release"] = release.to_table()
     table["layouts"] = [[path, 1, [0, 1], [2]] for path in paths]
     return sv.Learner.from_json(json.dumps(table))
 
@@ -409,6 +444,52 @@ def test_a_release_that_no_learner_makes_is_refused(entry: dict[str, Any]) -> No
     with pytest.raises(sv.WireError) as caught:
         wired([GOOD, entry])
     assert caught.value.reason is sv.Rejection.MALFORMED
+
+
+def asking(share: Any, **settings: Any) -> str:
+    """The text of a first release, with another share of people who are asked how it went."""
+    release = sv.Learner(whispering(**settings)).release()
+    return json.dumps(json.loads(wire.release_to_json(release)) | {"reward_share": share})
+
+
+@pytest.mark.parametrize("share", [0, 1, 24, 159, 160])
+def test_how_many_are_asked_how_it_went_survives_the_wire(share: int) -> None:
+    release = replace(sv.Learner(whispering()).release(), reward_share=share)
+    assert wire.release_from_bytes(wire.release_to_bytes(release)) == release
+    assert wire.release_from_json(wire.release_to_json(release)) == release
+    assert wire.release_from_json(asking(share)) == release
+    # Nothing is said where nobody is asked.
+    told = json.loads(wire.release_to_json(release))
+    assert told.get("reward_share") == (share or None)
+
+
+def test_a_learner_asks_some_how_it_went_where_there_are_auxiliary_populations() -> None:
+    for settings in ({}, {"public_arms": True}, {"guarantee": "certified"}, {"arms": 2}):
+        assert sv.Learner(whispering(**settings)).release().reward_share == 24
+        alone = sv.Learner(whispering(auxiliary=[], **settings)).release()
+        assert alone.reward_share == 0
+        assert "reward_share" not in json.loads(wire.release_to_json(alone))
+        assert wire.release_from_bytes(wire.release_to_bytes(alone)) == alone
+    assert ldpmab_grown().release().reward_share == 0
+
+
+@pytest.mark.parametrize("share", [-1, 161, 10**30, 1.5, 24.0, True, "24", None, [24], {}])
+def test_a_release_that_asks_an_impossible_share_is_refused(share: Any) -> None:
+    with pytest.raises(sv.WireError, match="reward_share must be a whole number from 0 to 160"):
+        wire.release_from_json(asking(share))
+
+
+@pytest.mark.parametrize("share", [1, 24, 160, -1, True, False, "0", 0.0])
+def test_a_release_that_asks_where_there_is_nothing_to_check_is_refused(share: Any) -> None:
+    """Without auxiliary populations, or with the other method, nobody has promised anything."""
+    ldpmab = json.loads(wire.release_to_json(ldpmab_grown().release()))
+    assert ldpmab["experiment"]["auxiliary"]
+    for text in (asking(share, auxiliary=[]), json.dumps(ldpmab | {"reward_share": share})):
+        with pytest.raises(sv.WireError, match="must be a whole number from 0 to 0") as caught:
+            wire.release_from_json(text)
+        assert caught.value.reason is sv.Rejection.MALFORMED
+    wire.release_from_json(asking(0, auxiliary=[]))
+    wire.release_from_json(json.dumps(ldpmab | {"reward_share": 0}))
 
 
 @pytest.mark.parametrize(

@@ -8,21 +8,16 @@ from dataclasses import dataclass
 
 from sottovoce.device.subset import OPERATING_SYSTEM
 from sottovoce.shared.method import Whisper
-from sottovoce.shared.questions import (
+from sottovoce.shared.questions import Kind, Question, Sheet, feature_share, is_by_arm, sheet
+from sottovoce.shared.release import Release
+from sottovoce.shared.shares import (
     COUNT_SHARE,
     COUNT_SHARE_UNKNOWN,
     LEVEL_SHARE,
     MASS_SHARE,
-    REWARD_SHARE,
     SHARES,
-    Kind,
-    Question,
-    Sheet,
-    feature_share,
-    is_audited,
-    sheet,
+    TONE_SHARE,
 )
-from sottovoce.shared.release import Release
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -45,23 +40,31 @@ def draw_question(release: Release, *, population: int, logged: bool) -> Questio
     """Draw one of the questions that are open to a person, in their public shares."""
     draws, experiment = OPERATING_SYSTEM, release.experiment
     served = population == 0 and not logged
-    if served and is_audited(experiment) and draws.chance(REWARD_SHARE, SHARES):
+    if served and draws.chance(release.reward_share, SHARES):
         return Question(Kind.REWARD)
-    cells = sheet(release, population=population, by_arm=logged)
-    feature = None
+    kind = _draw_kind(release, population=population, logged=logged)
+    by_arm = is_by_arm(kind, arms=len(experiment.arms))
+    cells = sheet(release, population=population, by_arm=by_arm)
     if cells is not None and draws.chance(feature_share(cells.law, logged=logged), SHARES):
-        feature = draws.below(experiment.dimension)
-    coin = draws.below(SHARES)
+        return Question(kind, draws.below(experiment.dimension))
+    return Question(kind)
+
+
+def _draw_kind(release: Release, *, population: int, logged: bool) -> Kind:
+    """Draw what is asked of a bin."""
+    experiment, coin = release.experiment, OPERATING_SYSTEM.below(SHARES)
     if logged:
         known = experiment.populations[population].behaviour is not None
-        counts = coin < (COUNT_SHARE if known else COUNT_SHARE_UNKNOWN)
-        return Question(Kind.COUNT if counts else Kind.OUTCOME, feature)
+        counts = COUNT_SHARE if known else COUNT_SHARE_UNKNOWN
+        if coin < counts:
+            return Kind.COUNT
+        both = len(experiment.arms) == 2 and coin < counts + TONE_SHARE
+        return Kind.TONE if both else Kind.OUTCOME
     if coin < MASS_SHARE:
-        return Question(Kind.MASS, feature)
+        return Kind.MASS
     if _arms_are_public(release):
-        return Question(Kind.RANKED, feature)
-    level = coin < MASS_SHARE + LEVEL_SHARE
-    return Question(Kind.LEVEL if level else Kind.CONTRAST, feature)
+        return Kind.RANKED
+    return Kind.LEVEL if coin < MASS_SHARE + LEVEL_SHARE else Kind.CONTRAST
 
 
 def draw_ranking(release: Release) -> tuple[int, ...]:
@@ -88,7 +91,8 @@ def answer(
     value = 1.0
     if question.kind not in (Kind.MASS, Kind.COUNT):
         value = 2 * outcome - 1
-    if question.kind == Kind.CONTRAST and secret.arm != release.policies[secret.path].arms[0]:
+    compares = question.kind in (Kind.CONTRAST, Kind.OUTCOME) and not cells.by_arm
+    if compares and secret.arm != release.policies[secret.path].arms[0]:
         value = -value
     if question.feature is None:
         return place, value

@@ -12,7 +12,7 @@ from sottovoce.device.ledger import Spends
 from sottovoce.shared.check import finite_float
 from sottovoce.shared.errors import RewardError, kind_of, must
 from sottovoce.shared.method import Ldpmab
-from sottovoce.shared.questions import BY_ARM, Kind, Question, reward_mechanism, sheet
+from sottovoce.shared.questions import Kind, Question, is_by_arm, reward_mechanism, sheet
 from sottovoce.shared.release import Release
 
 
@@ -83,7 +83,8 @@ def _signed_subset(
         mechanism = reward_mechanism(release.experiment)
         _spend(release, population, ledger)
         return subset.whisper(mechanism, cell=0, value=2 * outcome - 1)
-    cells = sheet(release, population=population, by_arm=question.kind in BY_ARM)
+    by_arm = is_by_arm(question.kind, arms=len(release.experiment.arms))
+    cells = sheet(release, population=population, by_arm=by_arm)
     if cells is None:
         return b""
     cell, value = ask.answer(release, cells, question, secret=secret, outcome=outcome)

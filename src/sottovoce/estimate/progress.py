@@ -13,7 +13,7 @@ from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.method import Ldpmab
 from sottovoce.shared.release import Release
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 
 
 @dataclass(slots=True, kw_only=True)

@@ -134,6 +134,11 @@ class Experiment:
         """The method, also where it was given by name."""
         return method_from(self.method)
 
+    @property
+    def audited(self) -> bool:
+        """Whether some people are asked how it went: others might promise too much."""
+        return isinstance(self.settings, Whisper) and len(self.auxiliary) > 0
+
     @cached_property
     def fingerprint(self) -> str:
         """16 hexadecimal digits that change with any public setting.

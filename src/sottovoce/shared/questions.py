@@ -9,15 +9,21 @@ subset selection. With y the outcome, p the share of people in a bin and f the m
     LEVEL      bins           2y-1                             p·(f_first + f_second - 1)
     MASS       bins           1                                p
     OUTCOME    bins × arms    2y-1                             p·π_k·(2f_k - 1)
+      of two   bins           ±(2y-1), + for the first arm     p·(π_1·(2f_1 - 1) - π_2·(2f_2 - 1))
+    TONE       bins           2y-1                             p·(π_1·(2f_1 - 1) + π_2·(2f_2 - 1))
     COUNT      bins × arms    1                                p·π_k
     RANKED     bins           2y-1                             p·(2f_k - 1), k the first live arm
     REWARD     everybody      2y-1                             2r - 1, r the mean reward
 
-The first three are for people who were served one of the two arms on offer; OUTCOME and COUNT for
-logged rows, whose arm some other policy chose with chance π_k; RANKED and MASS where arms are
-public (k is then the first live arm of the bin in the person's public ranking). REWARD is for some
-of the target's people where there are auxiliary populations, whether or not anything is contested:
-does the policy do for them what those others promise? It has one cell, and everyone is in it.
+The first three are for people who were served one of the two arms on offer; OUTCOME, TONE and COUNT
+for logged rows, whose arm some other policy chose with chance π_k; RANKED and MASS where arms are
+public (k is then the first live arm of the bin in the person's public ranking). In an experiment
+with two arms one cell tells how they differ, with half the noise of two; how good they are is then
+a question of its own, TONE.
+
+REWARD is for some of the target's people where there are auxiliary populations, whether or not
+anything is contested: does the policy do for them what those others promise? It has one cell, and
+everyone is in it. How many are asked so is said by each release.
 
 A question may also be about one feature j: which half of the bin along j? At a large ε each half
 is a cell of its own, and everybody is asked about some feature. At a small ε more cells would be
@@ -38,6 +44,7 @@ from sottovoce.shared.errors import Rejection, ReportRejected, must
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.method import Whisper
 from sottovoce.shared.release import BinPolicy, Release
+from sottovoce.shared.shares import FEATURE_SHARE, LOGGED_FEATURE_SHARE, SHARES
 from sottovoce.shared.subset import SignedSubset, signed_subset
 
 
@@ -51,19 +58,10 @@ class Kind(IntEnum):
     COUNT = 4
     RANKED = 5
     REWARD = 6
+    TONE = 7
 
 
-BY_ARM = frozenset({Kind.OUTCOME, Kind.COUNT})
-
-# How many people of SHARES get each kind of question; the rest gets the first kind of its group.
-SHARES = 160
-MASS_SHARE = 8
-LEVEL_SHARE = 5
-COUNT_SHARE = 16
-COUNT_SHARE_UNKNOWN = 80
-FEATURE_SHARE = 48
-LOGGED_FEATURE_SHARE = 88
-REWARD_SHARE = 32
+LOGGED = frozenset({Kind.OUTCOME, Kind.COUNT, Kind.TONE})
 
 # Halves become cells when the variance of a whole bin with 1/N of the people grows by less.
 _HALVES_WORTH = 1.3
@@ -111,9 +109,9 @@ def may_halve(experiment: Experiment) -> bool:
     return isinstance(settings, Whisper) and settings.guarantee != "certified"
 
 
-def is_audited(experiment: Experiment) -> bool:
-    """Say whether some people are asked how it went: where others might promise too much."""
-    return len(experiment.populations) > 1
+def is_by_arm(kind: Kind, *, arms: int) -> bool:
+    """Say whether each arm of a bin has a cell of its own in such a question."""
+    return kind == Kind.COUNT or (kind == Kind.OUTCOME and arms > 2)
 
 
 def reward_mechanism(experiment: Experiment) -> SignedSubset:
@@ -182,8 +180,11 @@ def question_of(number: int, experiment: Experiment) -> Question:
             Rejection.UNKNOWN_QUESTION, must("a report's question", "be in the list", number)
         )
     question = Question(Kind(kind), slot - 1 if slot else None)
-    if question.kind == Kind.REWARD and (slot or not is_audited(experiment)):
+    if question.kind == Kind.REWARD and (slot or not experiment.audited):
         rule = "be about everybody, in an experiment with auxiliary populations"
+        raise ReportRejected(Rejection.UNKNOWN_QUESTION, must("a report's question", rule, number))
+    if question.kind == Kind.TONE and len(experiment.arms) > 2:
+        rule = "be asked where there are two arms, if it is about both"
         raise ReportRejected(Rejection.UNKNOWN_QUESTION, must("a report's question", rule, number))
     settings = experiment.settings
     public = isinstance(settings, Whisper) and settings.public_arms

@@ -14,6 +14,7 @@ from sottovoce.shared.errors import ExperimentError, Rejection, WireError, must
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.method import Whisper
 from sottovoce.shared.partition import Partition
+from sottovoce.shared.shares import SHARES
 
 LAST_VERSION = 2**32 - 1
 """Reports carry the version in four bytes."""
@@ -58,12 +59,17 @@ def contested_cells(bins: Sequence[BinPolicy]) -> tuple[Cell, ...]:
 
 @dataclass(frozen=True)
 class Release:
-    """What to do in each bin, and which cells to report on."""
+    """What to do in each bin, and which cells to report on.
+
+    reward_share: how many of the target's people, of ``SHARES``, are asked how it went and nothing
+        else (``whisper``, where there are auxiliary populations).
+    """
 
     experiment: Experiment
     version: int
     partition: Partition
     bins: tuple[BinPolicy, ...]
+    reward_share: int = 0
 
     @cached_property
     def derived(self) -> dict[Any, Any]:
@@ -105,13 +111,14 @@ class Release:
                 }
                 for policy in self.bins
             ],
+            **({"reward_share": self.reward_share} if self.reward_share else {}),
         }
 
     @classmethod
     def from_table(cls, table: Any) -> "Release":
         """Read and check a release that came over the wire."""
         try:
-            version, bins = table["version"], table["bins"]
+            version, bins, share = table["version"], table["bins"], table.get("reward_share", 0)
             experiment = _experiment(table["experiment"])
             partition = Partition.from_table(experiment.dimension, table["cuts"])
             policies = tuple(
@@ -136,7 +143,8 @@ class Release:
             _check_policy(policy, arms=len(experiment.arms))
         if isinstance(experiment.settings, Whisper):
             _check_pairs(policies, public=experiment.settings.public_arms)
-        return cls(experiment, version, partition, policies)
+        _check_share(share, experiment)
+        return cls(experiment, version, partition, policies, share)
 
 
 def _experiment(table: Any) -> Experiment:
@@ -168,6 +176,13 @@ def _check_policy(policy: BinPolicy, *, arms: int) -> None:
         raise WireError(
             Rejection.MALFORMED, must(f"the propensities of bin {policy.path!r}", rule, chances)
         )
+
+
+def _check_share(share: Any, experiment: Experiment) -> None:
+    most = SHARES if experiment.audited else 0
+    if type(share) is not int or not 0 <= share <= most:
+        rule = f"be a whole number from 0 to {most}"
+        raise WireError(Rejection.MALFORMED, must("a release's reward_share", rule, repr(share)))
 
 
 def _check_pairs(policies: Sequence[BinPolicy], *, public: bool) -> None:

@@ -27,8 +27,10 @@ Floats = NDArray[np.float64]
 MASS_SPREAD = 0.3  # relative, of a bin's share of people around what was expected
 HALF_SPREAD = 0.2  # of the share of people in the upper half around 1/2
 
+TRUST = 0.5  # how much a logged row counts of what it is worth: it is of other people
+
 # The kinds of questions; plain numbers, so that they compile.
-CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED = range(6)
+CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED, REWARD, TONE = range(8)
 
 
 def fold(
@@ -50,13 +52,15 @@ def fold(
 ) -> None:
     """Add the answers to one question about one bin.
 
-    first, second: the arms compared then (CONTRAST, LEVEL); the arm of the cell otherwise.
+    first, second: the arms that were on offer then, if the cell is that of a whole bin; otherwise
+        the first is the arm of the cell.
     place: 0, or 1 + the feature that was asked about.
     whole, difference: the sums of the values over the bin, and of upper minus lower half.
     signal, noise, inside: β, and (value/β)² of people outside and inside of a cell.
     """
     share = board.mass[node, population]
-    if kind in (OUTCOME, COUNT):
+    of_two = constants.arms == 2 and kind in (OUTCOME, TONE)  # so that everybody has one of the two
+    if kind in (OUTCOME, COUNT) and not of_two:
         known = constants.known[population]
         share *= constants.behaviour[population, first] if known else 1.0 / constants.arms
     variance = (2.0 * noise if halves else noise) + share * (inside - noise)
@@ -74,32 +78,56 @@ def fold(
         elif kind == COUNT:
             board.count_info[node, population, at, first] += info
             board.count_lean[node, population, at, first] += lean
+        elif of_two:
+            sign = -1.0 if kind == OUTCOME else 1.0
+            logged_info = board.logged_info[node, population, at]
+            add_both(logged_info, board.logged_lean[node, population, at], 0, 1, sign, info, lean)
         elif kind == OUTCOME:
-            board.logged_info[node, population, at, first] += info
+            board.logged_info[node, population, at, first, first] += info
             board.logged_lean[node, population, at, first] += lean
         elif kind == RANKED:  # p·(2f - 1) = p·2g
             board.info[node, population, at, first, first] += 4.0 * info
             board.lean[node, population, at, first] += 2.0 * lean
         else:
             sign = -1.0 if kind == CONTRAST else 1.0
-            board.info[node, population, at, first, first] += info
-            board.info[node, population, at, second, second] += info
-            board.info[node, population, at, first, second] += sign * info
-            board.info[node, population, at, second, first] += sign * info
-            board.lean[node, population, at, first] += lean
-            board.lean[node, population, at, second] += sign * lean
+            told, toward = board.info[node, population, at], board.lean[node, population, at]
+            add_both(told, toward, first, second, sign, info, lean)
+
+
+def add_both(
+    into_info: Floats,
+    into_lean: Floats,
+    first: int,
+    second: int,
+    sign: float,
+    info: float,
+    lean: float,
+) -> None:
+    """Add what measures x_first + sign·x_second. into_info (K, K), into_lean (K,)."""
+    into_info[first, first] += info
+    into_info[second, second] += info
+    into_info[first, second] += sign * info
+    into_info[second, first] += sign * info
+    into_lean[first] += lean
+    into_lean[second] += sign * lean
 
 
 def worth(constants: "Constants", target: float, variance: float, logged: bool) -> float:
     """Return how many served target users one report is worth when two arms are compared.
 
     target, variance: of the mechanism of the target's people, and of the report's. A logged row
-    has each arm with chance 1/K or so, a person 1/2 (or 1/K, where arms are public).
+    has each arm with chance 1/K or so, a person 1/2 (or 1/K, where arms are public); and arms that
+    have a cell each are compared with the noise of both.
     """
-    if not logged:
+    if not logged or constants.arms == 2:
         return target / variance
     compared = constants.arms if constants.public_arms else 2  # arms on offer to people
     return target / variance * compared / constants.arms**2
+
+
+def credit(constants: "Constants", target: float, variance: float, logged: bool) -> float:
+    """Return what one report counts, in target users, for how long arms are compared."""
+    return (TRUST if logged else 1.0) * worth(constants, target, variance, logged)
 
 
 def shares(
@@ -153,7 +181,7 @@ def balance(board: "Board", constants: "Constants", node: int, axis: int) -> flo
     for m in range(groups):
         weight = 0.0
         for a in range(constants.arms):
-            weight += (2.0 * rows[m, a]) ** 2 * board.logged_info[node, m, 0, a]
+            weight += (2.0 * rows[m, a]) ** 2 * board.logged_info[node, m, 0, a, a]
             weight += share[m] ** 2 * board.info[node, m, 0, a, a]
         total += weight * upper[m, axis]
         told += weight
@@ -185,11 +213,11 @@ def estimate(
     for m in range(len(share)):
         for a in range(arms):
             scale = 2.0 * rows[m, a]
-            precision[a, a] += scale**2 * board.logged_info[node, m, 0, a]
             lean[a] += scale * board.logged_lean[node, m, 0, a]
             lean[a] += share[m] * board.lean[node, m, 0, a]
             for b in range(arms):
                 precision[a, b] += share[m] ** 2 * board.info[node, m, 0, a, b]
+                precision[a, b] += scale * 2.0 * rows[m, b] * board.logged_info[node, m, 0, a, b]
     solve(precision, lean, mean, covariance)
     for j in range(constants.dimension):
         precision[:] = board.prior_info[node, 1 + j]
@@ -199,12 +227,11 @@ def estimate(
             reach = 4.0 * upper[m, j] * (1.0 - upper[m, j])
             for a in range(arms):
                 scale = 2.0 * rows[m, a]
-                info = scale**2 * board.logged_info[node, m, 1 + j, a]
-                precision[a, a] += reach**2 * info
-                surprise = scale * board.logged_lean[node, m, 1 + j, a] - tilt * info * mean[a]
+                surprise = scale * board.logged_lean[node, m, 1 + j, a]
                 surprise += share[m] * board.lean[node, m, 1 + j, a]
                 for b in range(arms):
                     info = share[m] ** 2 * board.info[node, m, 1 + j, a, b]
+                    info += scale * 2.0 * rows[m, b] * board.logged_info[node, m, 1 + j, a, b]
                     precision[a, b] += reach**2 * info
                     surprise -= tilt * info * mean[b]
                 lean[a] += reach * surprise

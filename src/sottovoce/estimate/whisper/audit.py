@@ -5,15 +5,21 @@ some of the people who are served, in any bin, are asked nothing but how it went
 cell for everybody makes that a precise question even at a small ε, and it needs no experiment on
 anyone. Where auxiliary data is about other people than it seems, they get less than was promised.
 
+How many are asked is up to the learner. Somebody in a settled bin has nothing to tell of arms:
+where nearly all bins are settled before it is clear whether rightly so, nearly all are asked.
+
 Plain functions over the arrays of a ``Board``; the lab compiles them as they stand.
 """
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sottovoce.estimate.diagnosis import LEAST, SURE
 from sottovoce.estimate.whisper.answers import Floats
 from sottovoce.estimate.whisper.places import ANSWERS, CHANCE, DELIVERED, NODES, PROMISED
+from sottovoce.shared.shares import REWARD_SHARE, SHARES
 
 if TYPE_CHECKING:
     from sottovoce.estimate.whisper.board import Board
@@ -53,3 +59,29 @@ def audit(board: "Board", answers: float, total: float) -> None:
     board.audit[DELIVERED] += total / 2.0
     board.audit[PROMISED] += answers * policy / people
     board.audit[CHANCE] += answers * chance / people
+
+
+def is_clear(board: "Board", constants: "Constants") -> bool:
+    """Say whether the audit has come out, well or badly, as ``Audit`` of the diagnosis has it."""
+    told = board.audit[ANSWERS]
+    half = (board.audit[PROMISED] + board.audit[CHANCE]) / 2.0
+    deviation = math.sqrt(told * constants.told_square) / 2.0
+    clear: bool = told >= LEAST and abs(board.audit[DELIVERED] - half) >= SURE * deviation
+    return clear
+
+
+def to_ask(board: "Board", constants: "Constants") -> int:
+    """Return how many people of SHARES are asked how it went.
+
+    Until that is clear, as many more as people with nothing else to tell outnumber the others; in
+    steps, for each change makes a new release.
+    """
+    if not constants.audited:
+        return 0
+    if is_clear(board, constants):
+        return REWARD_SHARE
+    nodes = board.totals[NODES]
+    people = board.outlook[:nodes, 0] * (board.child[:nodes] == np.arange(nodes))
+    settled = people * (board.pair[:nodes, 0] == board.pair[:nodes, 1])
+    more = 2.0 * settled.sum() / people.sum() - 1.0
+    return max(REWARD_SHARE, int(more * SHARES / REWARD_SHARE) * REWARD_SHARE)

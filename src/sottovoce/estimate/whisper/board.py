@@ -5,9 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.estimate.whisper.audit import to_ask
 from sottovoce.estimate.whisper.constants import Constants
 from sottovoce.estimate.whisper.kin import ROUGHNESS, SPREAD
-from sottovoce.estimate.whisper.places import CONTESTED, NODES
+from sottovoce.estimate.whisper.places import ASKED, CONTESTED, NODES
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -39,7 +40,7 @@ class Board(NamedTuple):
     prior_lean: Floats  # (S, 1+d, K) … and precision × mean
     info: Floats  # (S, M+1, 1+d, K, K) from people who were served
     lean: Floats  # (S, M+1, 1+d, K)
-    logged_info: Floats  # (S, M+1, 1+d, K) from logged rows
+    logged_info: Floats  # (S, M+1, 1+d, K, K) from logged rows
     logged_lean: Floats  # (S, M+1, 1+d, K)
     mass: Floats  # (S, M+1) the share of people in the bin, as expected when it was cut
     mass_info: Floats  # (S, M+1, 1+d)
@@ -51,9 +52,9 @@ class Board(NamedTuple):
     contested: Counts  # (S,) the nodes where more than one arm is live
     events: Floats  # (S·(K+1), 8) reports by then, release, node, feature cut or -1, and of an arm
     #                 that was dropped: itself, its winner, statistic, boundary
-    totals: Counts  # (7,) nodes, contested nodes, events; version of the release; reports in all,
-    #                 those since the last step by people who were served, and reports in all
-    #                 when the tree was last gone through
+    totals: Counts  # (8,) nodes, contested nodes, events; version of the release; reports in all,
+    #                 those since the last step by people who were served, reports in all when
+    #                 the tree was last gone through; how many of SHARES are asked how it went
     experience: Floats  # (2,) what all reports are worth in target users; target users served
     audit: Floats  # (4,) answers about rewards; sums of g = f - 1/2 told, promised, of all arms
 
@@ -70,6 +71,7 @@ def begin(constants: Constants) -> Board:
     board.prior_info[0, 0] = identity / SPREAD**2
     board.prior_info[0, 1:] = identity / ROUGHNESS**2
     board.totals[:4] = [1, 1, 0, 1]
+    board.totals[ASKED] = to_ask(board, constants)
     return board
 
 
@@ -117,7 +119,7 @@ def _allocate(nodes: int, constants: Constants) -> Board:
         prior_lean=np.zeros((nodes, places, arms)),
         info=np.zeros((nodes, groups, places, arms, arms)),
         lean=np.zeros((nodes, groups, places, arms)),
-        logged_info=np.zeros((nodes, groups, places, arms)),
+        logged_info=np.zeros((nodes, groups, places, arms, arms)),
         logged_lean=np.zeros((nodes, groups, places, arms)),
         mass=np.zeros((nodes, groups)),
         mass_info=np.zeros((nodes, groups, places)),
@@ -128,7 +130,7 @@ def _allocate(nodes: int, constants: Constants) -> Board:
         ballots=counts(nodes, arms, arms),
         contested=counts(nodes),
         events=np.zeros((nodes * (arms + 1), 8)),
-        totals=counts(7),
+        totals=counts(8),
         experience=np.zeros(2),
         audit=np.zeros(4),
     )

@@ -29,10 +29,11 @@ from sottovoce.estimate.whisper.policy import (
 from sottovoce.estimate.whisper.saved import board_from_table, board_to_table, check_board
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.questions import (
-    BY_ARM,
+    LOGGED,
     Kind,
     Question,
     Sheet,
+    is_by_arm,
     question_of,
     reward_mechanism,
 )
@@ -96,7 +97,7 @@ class WhisperBook:
         """Add reports to the tallies."""
         report = pile.report
         question = question_of(report.question, self.release.experiment)
-        self._count(pile, logged=question.kind in BY_ARM)
+        self._count(pile, logged=question.kind in LOGGED)
         if pile.values is None:
             return 0
         if question.kind == Kind.REWARD:
@@ -247,7 +248,7 @@ class WhisperBook:
         return book
 
     def _sheet(self, report: Report, question: Question) -> Sheet | None:
-        by_arm = question.kind in BY_ARM
+        by_arm = is_by_arm(question.kind, arms=self._constants.arms)
         return self._layouts.sheet(report.release, population=report.population, by_arm=by_arm)
 
     def _count(self, pile: Pile, *, logged: bool) -> None:
@@ -261,22 +262,23 @@ class WhisperBook:
     def _credit(self, key: _Key, tally: Tally) -> None:
         """Add what the answers to one question are worth, beside those of served target users."""
         version, population, number = key
-        logged = question_of(number, self.release.experiment).kind in BY_ARM
+        logged = question_of(number, self.release.experiment).kind in LOGGED
         if population == 0 and not logged:
             return
         # What is contested for one population is contested for all.
         usual = cast(Sheet, self._layouts.sheet(version, population=0, by_arm=False))
-        own = cast(Sheet, self._layouts.sheet(version, population=population, by_arm=logged))
-        worth = answers.worth(
+        by_arm = logged and is_by_arm(Kind.OUTCOME, arms=self._constants.arms)
+        own = cast(Sheet, self._layouts.sheet(version, population=population, by_arm=by_arm))
+        credit = answers.credit(
             self._constants, usual.law.mechanism.variance, own.law.mechanism.variance, logged
         )
-        self.board.experience[places.WORTH] += worth * int(tally.asked[0].sum())
+        self.board.experience[places.WORTH] += credit * int(tally.asked[0].sum())
 
     def _hand_over(self, key: _Key, tally: Tally, contested: Mapping[str, int]) -> None:
         """Fold the answers to one question into the bins that still stand."""
         version, population, number = key
         question = question_of(number, self.release.experiment)
-        by_arm = question.kind in BY_ARM
+        by_arm = is_by_arm(question.kind, arms=self._constants.arms)
         # Nothing is tallied where nothing is contested.
         sheet = cast(Sheet, self._layouts.sheet(version, population=population, by_arm=by_arm))
         law = sheet.law
@@ -323,8 +325,8 @@ class WhisperBook:
 
 def _publish(experiment: Experiment, board: Board) -> Release:
     version = int(board.totals[places.RELEASE])
-    bins = policies_of(board, constants(experiment))
-    return Release(experiment, version, partition_of(board), bins)
+    bins, asked = policies_of(board, constants(experiment)), int(board.totals[places.ASKED])
+    return Release(experiment, version, partition_of(board), bins, asked)
 
 
 def _empty(sheet: Sheet, places: int) -> Tally:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.method import Whisper
-from sottovoce.shared.questions import is_audited
+from sottovoce.shared.questions import reward_mechanism
 
 
 class Constants(NamedTuple):
@@ -25,6 +25,7 @@ class Constants(NamedTuple):
     delta: float
     public_arms: bool
     audited: bool  # some people are asked how it went
+    told_square: float  # (value/β)² of what such a person tells
 
 
 @lru_cache(maxsize=64)
@@ -46,7 +47,8 @@ def constants(experiment: Experiment) -> Constants:
         certified=settings.guarantee == "certified",
         delta=settings.delta,
         public_arms=settings.public_arms,
-        audited=is_audited(experiment),
+        audited=experiment.audited,
+        told_square=reward_mechanism(experiment).inside,
     )
 
 

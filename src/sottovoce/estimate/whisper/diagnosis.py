@@ -18,14 +18,8 @@ from sottovoce.estimate.whisper.places import (
     PROMISED,
 )
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.questions import (
-    COUNT_SHARE,
-    COUNT_SHARE_UNKNOWN,
-    SHARES,
-    law,
-    may_halve,
-    reward_mechanism,
-)
+from sottovoce.shared.questions import Kind, is_by_arm, law, may_halve, reward_mechanism
+from sottovoce.shared.shares import COUNT_SHARE, COUNT_SHARE_UNKNOWN, SHARES, TONE_SHARE
 
 
 def diagnose(board: Board, experiment: Experiment, reports: Sequence[int]) -> Diagnosis:
@@ -131,6 +125,9 @@ def _worth(board: Board, experiment: Experiment, m: int) -> float:
     fixed, bins = constants(experiment), max(1, int(board.totals[CONTESTED]))
     halves, population = may_halve(experiment), experiment.populations[m]
     usual = law(experiment.epsilon, bins, may_halve=halves).mechanism.variance
-    own = law(population.epsilon, bins * fixed.arms, may_halve=halves).mechanism.variance
-    asked = 1 - (COUNT_SHARE if fixed.known[m] else COUNT_SHARE_UNKNOWN) / SHARES
-    return asked * answers.worth(fixed, usual, own, True)
+    by_arm = is_by_arm(Kind.OUTCOME, arms=fixed.arms)
+    cells = bins * fixed.arms if by_arm else bins
+    own = law(population.epsilon, cells, may_halve=halves).mechanism.variance
+    others = COUNT_SHARE if fixed.known[m] else COUNT_SHARE_UNKNOWN
+    others += 0 if by_arm else TONE_SHARE
+    return (1 - others / SHARES) * answers.worth(fixed, usual, own, True)

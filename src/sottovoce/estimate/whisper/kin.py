@@ -58,13 +58,21 @@ def expected_square(
 ) -> float:
     """Return what a half's slope along a feature is expected to be, squared.
 
+    Around the mean of the live arms: by how much all of them rise together makes no difference to
+    anyone, people are hardly asked for it, and what is not known of it must not count.
+
     slope (K,), covariance (K, K): of its parent, which was cut along ``axis``.
     """
-    square, live = 0.0, 0
-    for k in range(len(slope)):
-        if board.live[half, k]:
-            square += slope[k] ** 2 + covariance[k, k]
+    square, common, live = 0.0, 0.0, 0
+    for a in range(len(slope)):
+        if board.live[half, a]:
             live += 1
+            square += slope[a] ** 2 + covariance[a, a]
+            for b in range(len(slope)):
+                if board.live[half, b]:
+                    common += slope[a] * slope[b] + covariance[a, b]
+    if live > 1:  # Σ(x - mean)² = Σx² - (Σx)²/n, which n - 1 of n independent slopes make up
+        square = (square - common / live) * live / (live - 1.0)
     inherited = (ALONG if feature == axis else 1.0) * square / live
     edge = board.edges[half, feature, 1] - board.edges[half, feature, 0]
     expected: float = (1.0 - FRESH) * inherited + FRESH * (ROUGHNESS * edge) ** 2
@@ -97,8 +105,7 @@ def measured(board: "Board", constants: "Constants", node: int, info: Floats, le
                     lean[at + a] += reach * told
                 for b in range(arms):
                     weight = share[m] ** 2 * board.info[node, m, place, a, b]
-                    if a == b:
-                        weight += scale**2 * board.logged_info[node, m, place, a]
+                    weight += scale * 2.0 * rows[m, b] * board.logged_info[node, m, place, a, b]
                     info[a, b] += tilt**2 * weight
                     if place > 0:
                         info[at + a, at + b] += reach**2 * weight

@@ -6,9 +6,9 @@ from typing import Any
 from sottovoce.shared.errors import Rejection, ReportRejected, must
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.questions import (
-    BY_ARM,
     Kind,
     Sheet,
+    is_by_arm,
     lay_out,
     may_halve,
     question_of,
@@ -84,7 +84,7 @@ class WhisperLayouts:
                     Rejection.UNKNOWN_QUESTION, must("a report's question", rule, report.question)
                 )
             return _of_length(reward_mechanism(self._experiment), report.payload)
-        by_arm = question.kind in BY_ARM
+        by_arm = is_by_arm(question.kind, arms=len(self._experiment.arms))
         sheet = self.sheet(report.release, population=report.population, by_arm=by_arm)
         if sheet is None:
             if report.payload:

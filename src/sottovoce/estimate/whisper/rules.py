@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.estimate.whisper.answers import Floats, balance, estimate, gap_variance, solve
-from sottovoce.estimate.whisper.audit import look_out
+from sottovoce.estimate.whisper.audit import look_out, to_ask
 from sottovoce.estimate.whisper.kin import (
     ANEW,
     FRESH,
@@ -26,6 +26,7 @@ from sottovoce.estimate.whisper.kin import (
     smooth,
 )
 from sottovoce.estimate.whisper.places import (
+    ASKED,
     CONTESTED,
     EVENTS,
     NODES,
@@ -153,6 +154,9 @@ def step(board: "Board", constants: "Constants") -> None:
         look_out(board, constants, node, board.mass[node, 0], mean)
     board.totals[CONTESTED] = standing
     board.totals[SERVED] = 0
+    asked = to_ask(board, constants)
+    changed |= asked != board.totals[ASKED]
+    board.totals[ASKED] = asked
     if not changed and board.totals[EVENTS] == events:
         board.totals[RELEASE] -= 1
 

@@ -10,10 +10,10 @@ from sottovoce.estimate.whisper import answers as plain_answers
 from sottovoce.estimate.whisper import audit as plain_audit
 from sottovoce.estimate.whisper import kin as plain_kin
 from sottovoce.estimate.whisper import rules as plain_rules
-from sottovoce.estimate.whisper.answers import CONTRAST, COUNT, LEVEL, MASS, OUTCOME, RANKED
+from sottovoce.estimate.whisper.answers import CONTRAST, COUNT, LEVEL, MASS, OUTCOME, RANKED, TONE
 from sottovoce.estimate.whisper.board import Board
 from sottovoce.estimate.whisper.constants import Constants
-from sottovoce.estimate.whisper.places import CONTESTED, NODES, REPORTS, SERVED, WORTH
+from sottovoce.estimate.whisper.places import ASKED, CONTESTED, NODES, REPORTS, SERVED, WORTH
 from sottovoce.lab.compiled import compile_rules, compiled, inlined
 from sottovoce.lab.crowd.whisper.draws import answer
 from sottovoce.lab.crowd.whisper.tables import (
@@ -28,19 +28,19 @@ from sottovoce.lab.crowd.whisper.tables import (
     Counts,
     Floats,
 )
-from sottovoce.shared.questions import (
+from sottovoce.shared.shares import (
     COUNT_SHARE,
     COUNT_SHARE_UNKNOWN,
     FEATURE_SHARE,
     LEVEL_SHARE,
     LOGGED_FEATURE_SHARE,
     MASS_SHARE,
-    REWARD_SHARE,
     SHARES,
+    TONE_SHARE,
 )
 
 _rules = compile_rules(plain_answers, plain_audit, plain_kin, plain_rules, inline=False)
-fold, step, vote, worth = _rules.fold, _rules.step, _rules.vote, _rules.worth
+fold, step, vote, credit = _rules.fold, _rules.step, _rules.vote, _rules.credit
 audit = _rules.audit
 
 
@@ -54,24 +54,20 @@ def home(board: Board, point: Floats) -> int:
 
 
 @inlined
-def draw_question(
-    usual: int, rare: int, share: int, seldom: int, features: int, d: int, rng: np.random.Generator
-) -> tuple[int, int]:
-    """Draw the kind and the place (0, or 1 + feature) of a question, as a device does.
-
-    ``share`` people of SHARES get the kind ``rare``, ``seldom`` LEVEL, and the rest ``usual``;
-    ``features`` of SHARES are asked about a feature.
-    """
+def draw_kind(
+    usual: int, rare: int, share: int, other: int, other_share: int, rng: np.random.Generator
+) -> int:
+    """Draw what is asked, as a device does: of some people ``rare``, of some ``other``."""
     coin = int(rng.random() * SHARES)
-    kind = usual
     if coin < share:
-        kind = rare
-    elif coin < share + seldom:
-        kind = LEVEL
-    place = 0
-    if int(rng.random() * SHARES) < features:
-        place = 1 + int(rng.random() * d)
-    return kind, place
+        return rare
+    return other if coin < share + other_share else usual
+
+
+@inlined
+def draw_place(features: int, d: int, rng: np.random.Generator) -> int:
+    """Draw 0, or 1 + the feature that is asked about, as ``features`` of SHARES are."""
+    return 1 + int(rng.random() * d) if int(rng.random() * SHARES) < features else 0
 
 
 @inlined
@@ -96,35 +92,38 @@ def locate(
 
 
 @compiled
-def lay_out(board: Board, constants: Constants, answers: Answers, by_arm: bool) -> int:
-    """Give every contested node its cells; return how many whole cells there are."""
-    cells = 0
+def lay_out(board: Board, answers: Answers) -> tuple[int, int]:
+    """Give every contested node its cells; return how many whole ones there are, and by arm."""
+    bins, pairs = 0, 0
     for position in range(board.totals[CONTESTED]):
         node = board.contested[position]
-        answers.first[node] = cells
-        if by_arm:
-            for k in range(constants.arms):
-                cells += board.live[node, k]
-        else:
-            cells += 1
-    return cells
+        answers.first[node, 0], answers.first[node, 1] = bins, pairs
+        bins += 1
+        pairs += board.live[node].sum()
+    return bins, pairs
+
+
+@inlined
+def is_by_arm(kind: int, constants: Constants) -> bool:
+    """Say whether each arm of a bin has a cell of its own, as ``shared.questions`` does."""
+    return kind == COUNT or (kind == OUTCOME and constants.arms > 2)
 
 
 @compiled
 def hand_over(
     board: Board, constants: Constants, answers: Answers, law: Floats, population: int, by_arm: bool
 ) -> None:
-    """Fold the answers of one population into the board, and forget them."""
+    """Fold one population's answers about whole bins, or by arm, into the board; forget them."""
     places = 1 + constants.dimension
     for question in range(len(answers.asked)):
         asked = answers.asked[question]
-        if asked == 0:
-            continue
         kind, place = question // places, question % places
+        if asked == 0 or is_by_arm(kind, constants) != by_arm:
+            continue
         sums = answers.sums[question]
         for position in range(board.totals[CONTESTED]):
             node = board.contested[position]
-            cell = answers.first[node]
+            cell = answers.first[node, int(by_arm)]
             for k in range(constants.arms if by_arm else 1):
                 if by_arm and not board.live[node, k]:
                     continue
@@ -203,7 +202,7 @@ def serve(
     ):
         stop = min(len(contexts), i + release_every - board.totals[REPORTS] % release_every)
         begun = i
-        cells = lay_out(board, constants, answers, False)
+        cells, _ = lay_out(board, answers)
         law = laws[cells]
         halves = law[HALVES] > 0.0
         features = SHARES if halves else FEATURE_SHARE
@@ -211,20 +210,19 @@ def serve(
             node = home(board, contexts[i])
             cell = -1
             if board.pair[node, 0] != board.pair[node, 1]:
-                cell = answers.first[node]
+                cell = answers.first[node, 0]
+            place = draw_place(features, d, rng)
             if constants.public_arms:
-                kind, place = draw_question(RANKED, MASS, MASS_SHARE, 0, features, d, rng)
+                kind = draw_kind(RANKED, MASS, MASS_SHARE, LEVEL, 0, rng)
                 for k in range(constants.arms - 1, 0, -1):
                     other = int(rng.random() * (k + 1))
                     ranking[k], ranking[other] = ranking[other], ranking[k]
                 arm = first_live(board, node, ranking)
             else:
-                kind, place = draw_question(
-                    CONTRAST, MASS, MASS_SHARE, LEVEL_SHARE, features, d, rng
-                )
+                kind = draw_kind(CONTRAST, MASS, MASS_SHARE, LEVEL, LEVEL_SHARE, rng)
                 arm = board.pair[node, int(rng.random() < 0.5)]
             lost[0] += means[i].max() - means[i, arm]
-            if constants.audited and int(rng.random() * SHARES) < REWARD_SHARE:
+            if constants.audited and int(rng.random() * SHARES) < board.totals[ASKED]:
                 value = sign_of(outcomes, means, i, arm, rng)
                 answers.told[0] += 1.0
                 answer(reward_law, 0, value, answers.told[1:], answers.order, answers.picks, rng)
@@ -294,7 +292,7 @@ def fold_ranked(
     """Fold one answer of somebody whose arm is public: each bin learns of its own arm."""
     for position in range(board.totals[CONTESTED]):
         node = board.contested[position]
-        cell = answers.first[node]
+        cell = answers.first[node, 0]
         whole = difference = values[cell]
         if law[HALVES] > 0.0:
             whole = values[2 * cell] + values[2 * cell + 1]
@@ -335,7 +333,8 @@ def contribute(
     logged: Counts,
 ) -> int:
     """Let the rows of a log come from ``start`` on, with the arms in ``logged`` (n,)."""
-    share = COUNT_SHARE if constants.known[population] else COUNT_SHARE_UNKNOWN
+    counts = COUNT_SHARE if constants.known[population] else COUNT_SHARE_UNKNOWN
+    tones = TONE_SHARE if constants.arms == 2 else 0
     d = constants.dimension
     i = start
     while i < len(contexts) and board.totals[NODES] + 2 * board.totals[CONTESTED] <= len(
@@ -343,32 +342,39 @@ def contribute(
     ):
         stop = min(len(contexts), i + release_every - board.totals[REPORTS] % release_every)
         begun = i
-        cells = lay_out(board, constants, answers, True)
-        law = laws[cells]
-        halves = law[HALVES] > 0.0
-        features = LOGGED_FEATURE_SHARE if law[ELSEWHERE] == 0.0 else FEATURE_SHARE
-        if halves:
-            features = SHARES
+        cells, pairs = lay_out(board, answers)
+        whole_law, arm_law = laws[cells], laws[pairs]
         for i in range(begun, stop):
             if cells == 0:
                 continue
             node = home(board, contexts[i])
             arm = logged[i]
-            kind, place = draw_question(OUTCOME, COUNT, share, 0, features, d, rng)
+            kind = draw_kind(OUTCOME, COUNT, counts, TONE, tones, rng)
+            by_arm = is_by_arm(kind, constants)
+            law = arm_law if by_arm else whole_law
+            halves = law[HALVES] > 0.0
+            features = LOGGED_FEATURE_SHARE if law[ELSEWHERE] == 0.0 else FEATURE_SHARE
+            place = draw_place(SHARES if halves else features, d, rng)
             cell, value = -1, 1.0
             if board.pair[node, 0] != board.pair[node, 1] and board.live[node, arm]:
-                cell = answers.first[node] + board.live[node, :arm].sum()
-                if kind == OUTCOME:
+                cell = answers.first[node, int(by_arm)]
+                if by_arm:
+                    cell += board.live[node, :arm].sum()
+                if kind != COUNT:
                     value = sign_of(outcomes, means, i, arm, rng)
+                if kind == OUTCOME and not by_arm and arm == 1:
+                    value = -value
             cell, value = locate(board, node, contexts[i], cell, value, place, halves)
             question = kind * (1 + d) + place
             answers.asked[question] += 1
             answer(law, cell, value, answers.sums[question], answers.order, answers.picks, rng)
         i = stop
         if cells > 0:
-            hand_over(board, constants, answers, law, population, True)
+            hand_over(board, constants, answers, whole_law, population, False)
+            hand_over(board, constants, answers, arm_law, population, True)
+            own = arm_law if is_by_arm(OUTCOME, constants) else whole_law
             usual = target_laws[board.totals[CONTESTED], VARIANCE]
-            unit = worth(constants, usual, law[VARIANCE], True)
+            unit = credit(constants, usual, own[VARIANCE], True)
             board.experience[WORTH] += unit * (stop - begun)
         board.totals[REPORTS] += stop - begun
         if board.totals[REPORTS] % release_every == 0:

@@ -7,7 +7,7 @@ from sottovoce.estimate.history import Dated
 from sottovoce.estimate.whisper.board import begin, roomy
 from sottovoce.estimate.whisper.constants import constants
 from sottovoce.estimate.whisper.diagnosis import diagnose
-from sottovoce.estimate.whisper.places import RELEASE, REPORTS
+from sottovoce.estimate.whisper.places import ASKED, RELEASE, REPORTS
 from sottovoce.estimate.whisper.policy import history_of, partition_of, policies_of
 from sottovoce.lab.crowd.whisper.people import contribute, look, serve
 from sottovoce.lab.crowd.whisper.tables import Counts, Floats, answers, laws, reward_law
@@ -116,7 +116,8 @@ class WhisperPlay:
         """Return the policy now."""
         partition = partition_of(self.board)
         bins = policies_of(self.board, self.constants)
-        return Release(self.experiment, int(self.board.totals[RELEASE]), partition, bins)
+        version, asked = int(self.board.totals[RELEASE]), int(self.board.totals[ASKED])
+        return Release(self.experiment, version, partition, bins, asked)
 
     def _laws(self, population: int, *, by_arm: bool) -> Floats:
         nodes = len(self.board.axis)

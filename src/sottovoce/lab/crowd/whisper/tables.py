@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sottovoce.estimate.whisper.board import Board
 from sottovoce.estimate.whisper.constants import Constants
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.questions import law, reward_mechanism
+from sottovoce.shared.questions import Kind, law, reward_mechanism
 from sottovoce.shared.subset import SignedSubset
 
 Floats = NDArray[np.float64]
@@ -53,21 +53,21 @@ class Answers(NamedTuple):
     asked: Counts  # (Q,) how many answers to each
     named: Floats  # (C,) answers to the plain contrast that name the cell
     told: Floats  # (2,) answers of people who were asked how it went, and their sum
-    first: Counts  # (S,) the first cell of each contested node
+    first: Counts  # (S, 2) the first cell of each contested node: of whole bins, and by arm
     order: Counts  # (C,) scratch: the cells in order
     picks: Counts  # (C,) scratch
 
 
 def answers(board: Board, constants: Constants) -> Answers:
     """Return room for the answers about every node of a board."""
-    nodes, questions = len(board.axis), 6 * (1 + constants.dimension)
+    nodes, questions = len(board.axis), len(Kind) * (1 + constants.dimension)
     cells = 2 * nodes * constants.arms + 1
     return Answers(
         sums=np.zeros((questions, cells)),
         asked=np.zeros(questions, dtype=np.int64),
         named=np.zeros(cells),
         told=np.zeros(2),
-        first=np.zeros(nodes, dtype=np.int64),
+        first=np.zeros((nodes, 2), dtype=np.int64),
         order=np.arange(cells),
         picks=np.zeros(cells, dtype=np.int64),
     )
