@@ -57,15 +57,13 @@ def test_nobody_is_warned_of_the_other_vendor() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("epsilon", "most_lost"), [(1.0, 0.1), (2.0, 0.0)])
+@pytest.mark.parametrize("epsilon", [1.0, 2.0])
 def test_a_warning_about_the_street_comes_and_heeding_it_wins_back_what_was_lost(
-    epsilon: float, most_lost: float
+    epsilon: float,
 ) -> None:
     """Paired by seed: with one seed the same people come in the same order.
 
-    At ε = 2 nothing is left of what the auxiliary data would cost, give or take a standard error.
-    At ε = 1 something is: more people come before the warning, and are lost for learning; a tenth
-    of the cost is allowed.
+    Nothing is left of what the auxiliary data would cost, give or take a standard error.
     """
     heeded, rewards = [], []
     for seed in range(20):
@@ -87,4 +85,4 @@ def test_a_warning_about_the_street_comes_and_heeding_it_wins_back_what_was_lost
     print(figures)
     assert warned >= 18, figures
     assert means[1] - means[2] > 0.02, figures  # it does harm
-    assert gain.mean() >= -error - most_lost * (means[1] - means[2]), figures
+    assert gain.mean() >= -error, figures
