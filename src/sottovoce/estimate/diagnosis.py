@@ -96,6 +96,8 @@ class Source:
         """Arms that are seldom tried decide how well arms can be compared.
 
         With shares a/K and b/K of two arms, the variance of their difference goes with 1/a² + 1/b².
+        (In experiments with two arms, whose rows compare them in one cell, it is less for equal
+        shares, which ``worth`` knows of, and up to twice as much for very unequal ones.)
         """
         if self.exploration is None:
             return 1.0
