@@ -18,7 +18,7 @@ from sottovoce.server.picture import colour, draw, ink, outline
 from sottovoce.server.tags import section, table
 from sottovoce.server.words import Bin, bins_of, decisions
 from sottovoce.shared.experiment import Population
-from sottovoce.shared.method import Ldpmab, Whisper
+from sottovoce.shared.method import Method
 from sottovoce.shared.release import BinPolicy, Release
 
 REFRESH_SECONDS = 3
@@ -82,14 +82,9 @@ def _head(release: Release) -> str:
     )
 
 
-def _method(method: Ldpmab | Whisper) -> str:
-    if isinstance(method, Ldpmab):
-        return f"ldpmab, preset {method.preset}"
-    if method.public_arms:
-        return '<span class="warn">whisper with public arms: weaker privacy</span>'
-    if method.guarantee == "certified":
-        return f"whisper, arms dropped with proof, δ = {method.delta:g}"
-    return "whisper"
+def _method(method: Method) -> str:
+    summary = escape(method.summary)
+    return f'<span class="warn">{summary}</span>' if method.has_weaker_privacy else summary
 
 
 def _figures(release: Release, *, stored: int, learned: int) -> str:
@@ -239,30 +234,13 @@ def _decisions(release: Release, standing: Mapping[str, Any]) -> str:
     ]
     if not items:
         return section("Latest decisions", "<p>None so far.</p>")
-    note = f'<p class="soft">{_rule(release.experiment.settings)}</p>'
+    note = f'<p class="soft">{escape(release.experiment.settings.decision_rule)}</p>'
     return section("Latest decisions", f"<ol>{''.join(items)}</ol>{note}")
-
-
-def _rule(method: Ldpmab | Whisper) -> str:
-    """Say what the two sides of ≥ are in a certificate."""
-    if isinstance(method, Ldpmab):
-        return "An arm is dropped when its interval lies below that of a better one."
-    if method.guarantee == "certified":
-        return (
-            "An arm is dropped when the proof against it, the logarithm of an e-value, reaches "
-            "log 1/δ; each such decision has its own share δ of the chance of error."
-        )
-    return (
-        "An arm is dropped when its gap to a better one, times the people so far, reaches what "
-        "the people to come would lose without it in expectation."
-    )
 
 
 def _footer(release: Release) -> str:
     experiment = release.experiment
-    method = experiment.settings
-    public = isinstance(method, Whisper) and method.public_arms
-    promise = "ε-LDP in context and outcome (its arm is public)" if public else "ε-LDP"
+    promise = escape(experiment.settings.promise)
     links = " · ".join(
         f'<a href="{experiment.fingerprint}/{where}">{name}</a>' for where, name in _LINKS
     )

@@ -36,6 +36,26 @@ class Ldpmab:
                 raise ExperimentError(must("c of ldpmab", "be finite and > 0", repr(self.c)))
             object.__setattr__(self, "c", number)
 
+    @property
+    def summary(self) -> str:
+        """The method in a few words, for people."""
+        return f"ldpmab, preset {self.preset}"
+
+    @property
+    def promise(self) -> str:
+        """What is promised of each report."""
+        return "ε-LDP"
+
+    @property
+    def has_weaker_privacy(self) -> bool:
+        """Whether a report tells something openly."""
+        return False
+
+    @property
+    def decision_rule(self) -> str:
+        """When an arm is dropped, in a sentence."""
+        return "An arm is dropped when its interval lies below that of a better one."
+
 
 @dataclass(frozen=True, slots=True)
 class Whisper:
@@ -68,6 +88,40 @@ class Whisper:
             raise ExperimentError(
                 "whisper must have private arms for its certified guarantee; got public_arms too"
             )
+
+    @property
+    def summary(self) -> str:
+        """The method in a few words, for people."""
+        if self.public_arms:
+            return "whisper with public arms: weaker privacy"
+        if self.guarantee == "certified":
+            return f"whisper, arms dropped with proof, δ = {self.delta:g}"
+        return "whisper"
+
+    @property
+    def promise(self) -> str:
+        """What is promised of each report."""
+        if self.public_arms:
+            return "ε-LDP in context and outcome (its arm is public)"
+        return "ε-LDP"
+
+    @property
+    def has_weaker_privacy(self) -> bool:
+        """Whether a report tells something openly: the arm."""
+        return self.public_arms
+
+    @property
+    def decision_rule(self) -> str:
+        """When an arm is dropped, in a sentence: the two sides of ≥ in a certificate."""
+        if self.guarantee == "certified":
+            return (
+                "An arm is dropped when the evidence against it, the logarithm of an e-value, "
+                "reaches log 1/δ, where δ is this decision's share of the chance of error."
+            )
+        return (
+            "An arm is dropped when its gap to a better arm, times the number of people so far, "
+            "reaches the reward that the people to come are expected to lose without it."
+        )
 
 
 Method = Ldpmab | Whisper
