@@ -2,8 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+DOCS := .venv-docs
 
-.PHONY: help setup demo test test-all check lint types contracts lock clean
+.PHONY: help setup demo test test-all check lint types contracts docs lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,9 +40,20 @@ types: setup
 contracts: setup
 	$(BIN)/lint-imports
 
+docs: $(DOCS)/.ready ## the documentation as a site in out/docs; every warning is an error
+	NO_MKDOCS_2_WARNING=true $(DOCS)/bin/mkdocs build --quiet --strict
+	$(DOCS)/bin/python docs/_site/check.py out/docs
+
+$(DOCS)/.ready: requirements-docs.lock
+	$(PYTHON) -m venv --clear $(DOCS)
+	$(DOCS)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
+	@touch $@
+
 lock: ## pin the newest dependencies that fit (needs uv)
 	uv pip compile pyproject.toml --extra all --group dev --universal --python-version 3.11 \
 		--generate-hashes --no-header --quiet --upgrade -o requirements.lock
+	uv pip compile --group docs --constraint requirements.lock --universal --python-version 3.11 \
+		--generate-hashes --no-header --quiet --upgrade -o requirements-docs.lock
 
 clean: ## remove .venv and caches
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache out
+	rm -rf .venv $(DOCS) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache out
