@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import sottovoce as sv
+from sottovoce.device.transport import Request, send
 from support.services import COMMAND, free_port, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -40,11 +41,7 @@ def test_the_tutorial_works_as_it_is_printed(
             assert key is not None
             for name in ("person.py", "crowd.py"):
                 Path(name).write_text(Path(name).read_text().replace("PUBLIC KEY", key[1]))
-            ready = ["curl", "--silent", "--fail", f"http://127.0.0.1:{port}/ready"]
-            wait_until(
-                lambda: subprocess.run(ready, check=False, capture_output=True).returncode == 0,
-                told="the server must start",
-            )
+            wait_until(lambda: is_ready(port), told="the server must start")
             outputs = [run(command.replace("8000", port)) for command in rest]
         finally:
             server.terminate()
@@ -59,9 +56,16 @@ def test_the_tutorial_works_as_it_is_printed(
 
 
 def run(command: str) -> str:
-    done = subprocess.run(["bash", "-ec", command], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return subprocess.run(
+        ["/bin/sh", "-ec", command], stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+
+
+def is_ready(port: str) -> bool:
+    try:
+        return send(Request("GET", f"http://127.0.0.1:{port}/ready")).status == 200
+    except sv.TransportError:
+        return False
 
 
 def test_the_tutorial_prints_the_fingerprint_of_its_experiment(tmp_path: Path) -> None:
