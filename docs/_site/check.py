@@ -30,6 +30,11 @@ class Page(HTMLParser):
                 (self.loads if tag in LOADED else self.links).append(given[name])
 
 
+def has(page: Page | None, name: str) -> bool:
+    """Say whether a page has a place of that name; of what is no page, nothing is known."""
+    return page is None or name in page.names
+
+
 def troubles(site: Path) -> list[str]:
     """Return what is wrong, in words."""
     pages = {path: Page(path.read_text()) for path in sorted(site.rglob("*.html"))}
@@ -46,9 +51,8 @@ def troubles(site: Path) -> list[str]:
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path.resolve()
             if not target.is_file():
                 found.append(f"{path}: {address} leads nowhere")
-            elif parts.fragment and target in pages:
-                if unquote(parts.fragment) not in pages[target].names:
-                    found.append(f"{path}: {address} has no such place")
+            elif parts.fragment and not has(pages.get(target), unquote(parts.fragment)):
+                found.append(f"{path}: {address} has no such place")
     return found
 
 
