@@ -41,7 +41,7 @@ contracts: setup
 	$(BIN)/lint-imports
 
 docs: $(DOCS)/.ready ## the documentation as a site in out/docs; every warning is an error
-	NO_MKDOCS_2_WARNING=true $(DOCS)/bin/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=true $(DOCS)/bin/mkdocs build --strict
 	$(DOCS)/bin/python docs/_site/check.py out/docs
 
 $(DOCS)/.ready: requirements-docs.lock

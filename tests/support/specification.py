@@ -1,0 +1,280 @@
+"""docs/reference/wire-format.md, implemented a second time, from its text alone.
+
+Nothing of the package is imported here: what agrees with the package agrees because the text is
+right. Written to be short, not fast.
+"""
+
+import hashlib
+import json
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import cache
+from typing import Any, NamedTuple
+
+KINDS = ["CONTRAST", "LEVEL", "MASS", "OUTCOME", "COUNT", "RANKED", "REWARD", "LOGGED_LEVEL"]
+
+
+class Report(NamedTuple):
+    experiment: str
+    release: int
+    population: int
+    nonce: str
+    question: int | None
+    ranking: list[int]
+    payload: bytes | list[float]
+
+
+class Mechanism(NamedTuple):
+    cells: int
+    size: int
+    halves: bool
+    elsewhere: bool
+
+
+def number(data: bytes) -> int:
+    return int.from_bytes(data, "little")
+
+
+def read_report(data: bytes) -> Report:
+    assert data[:3] == b"sv\x01"
+    common = (data[4:12].hex(), number(data[12:16]), number(data[16:18]), data[18:34].hex())
+    if data[3] == 1:
+        doubles = data[38:]
+        assert len(doubles) == 8 * number(data[34:38])
+        values = [read_double(doubles[i : i + 8]) for i in range(0, len(doubles), 8)]
+        return Report(*common, None, [], values)
+    assert data[3] == 3
+    ranked = data[36]
+    return Report(*common, number(data[34:36]), list(data[37 : 37 + ranked]), data[37 + ranked :])
+
+
+def read_double(data: bytes) -> float:
+    bits = number(data)
+    sign, exponent, fraction = bits >> 63, bits >> 52 & 0x7FF, bits & (2**52 - 1)
+    assert exponent < 0x7FF
+    size = Fraction(fraction + (2**52 if exponent else 0)) * Fraction(2) ** (
+        max(exponent, 1) - 1075
+    )
+    return float(-size if sign else size)
+
+
+def read_batch(data: bytes) -> list[bytes]:
+    assert data[:4] == b"sv\x01\x04"
+    count = number(data[4:8])
+    lengths = [number(data[8 + 4 * i : 12 + 4 * i]) for i in range(count)]
+    starts = [8 + 4 * count + sum(lengths[:i]) for i in range(count + 1)]
+    assert starts[-1] == len(data)
+    return [data[start : start + length] for start, length in zip(starts, lengths, strict=False)]
+
+
+def canonical(value: Any) -> str:
+    if isinstance(value, dict):
+        items = sorted(value.items())
+        return "{" + ",".join(f"{canonical(key)}:{canonical(item)}" for key, item in items) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(canonical, value)) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + "".join(map(escaped, value)) + '"'
+    return str(value) if isinstance(value, int) else real(value)
+
+
+def escaped(character: str) -> str:
+    known = dict(zip('"\\\b\t\n\f\r', '"\\btnfr', strict=True))
+    if character in known:
+        return "\\" + known[character]
+    if " " <= character <= "~":
+        return character
+    units = character.encode("utf-16-be").hex()
+    return "".join("\\u" + units[i : i + 4] for i in range(0, len(units), 4))
+
+
+def real(value: float) -> str:
+    if value == 0:
+        return "0.0"
+    for digits in range(17):  # the fewest that identify the double
+        mantissa, _, power = f"{value:.{digits}e}".partition("e")
+        if float(f"{mantissa}e{power}") == value:
+            break
+    exponent = int(power)
+    if not -4 <= exponent < 16:
+        return f"{mantissa}e{exponent:+03d}"
+    written = f"{Decimal(f'{mantissa}e{power}'):f}"
+    return written if "." in written else written + ".0"
+
+
+def fingerprint(experiment: dict[str, Any]) -> str:
+    return hashlib.sha256(canonical(experiment).encode("ascii")).hexdigest()[:16]
+
+
+def signed_bytes(text: str) -> bytes:
+    return b"sottovoce release 1\x0a" + text.encode("utf-8")
+
+
+def point_of(experiment: dict[str, Any], context: dict[str, Any]) -> list[float]:
+    point = []
+    for feature in experiment["context"]:
+        value = context[feature["name"]]
+        if "numeric" in feature:
+            low, high = feature["numeric"]
+            point.append((min(max(value, low), high) - low) / (high - low))
+        else:
+            levels = feature.get("ordinal") or feature["categorical"]
+            point.append((levels.index(value) + 0.5) / len(levels))
+    return point
+
+
+def bin_of(release: dict[str, Any], point: list[float]) -> tuple[str, list[list[float]]]:
+    edges, path = [[0.0, 1.0] for _ in point], ""
+    while path in release["cuts"]:
+        axis = release["cuts"][path]
+        low, high = edges[axis]
+        middle = (low + high) / 2
+        below = point[axis] < middle
+        edges[axis] = [low, middle] if below else [middle, high]
+        path += "0" if below else "1"
+    return path, edges
+
+
+@cache
+def odds(epsilon: float) -> tuple[int, int]:
+    with localcontext(prec=150):
+        return int(Decimal(min(epsilon, 64.0)).exp() * 2**64), 2**64
+
+
+def size_of(epsilon: float, cells: int) -> int:
+    a, b = odds(epsilon)
+    below = 2 * cells * b // (a - b)
+    better = below * (below + 1) * (a - b) ** 2 > (2 * cells * b) ** 2
+    return min(cells, below if better else below + 1)
+
+
+def noises(epsilon: float, cells: int) -> tuple[float, float]:
+    a, b = odds(epsilon)
+    w = size_of(epsilon, cells)
+    t = w * a + (2 * cells - w) * b
+    other = float(Fraction((t - a - b) * t, (cells - 1) * w * (a - b) ** 2))
+    return other, float(Fraction((a + b) * t, w * (a - b) ** 2))
+
+
+@cache
+def mechanism_for(epsilon: float, whole: int, *, certified: bool) -> Mechanism:
+    a, b = odds(epsilon)
+    if a <= 3 * b:
+        return Mechanism(whole, size_of(epsilon, whole), halves=False, elsewhere=False)
+    (o, i), (o2, i2) = noises(epsilon, whole + 1), noises(epsilon, 2 * whole + 1)
+    halves = not certified and 2 * o2 + (i2 - o2) / whole < 1.3 * (o + (i - o) / whole)
+    cells = 2 * whole + 1 if halves else whole + 1
+    return Mechanism(cells, size_of(epsilon, cells), halves, elsewhere=True)
+
+
+def live(policy: dict[str, Any]) -> list[int]:
+    return sorted(policy["arms"] + policy.get("waiting", []))
+
+
+def whole_cells(release: dict[str, Any], *, by_arm: bool) -> list[tuple[str, int | None]]:
+    contested = [policy for policy in release["bins"] if len(live(policy)) > 1]
+    return [(each["bin"], arm) for each in contested for arm in (live(each) if by_arm else [None])]
+
+
+class Asked(NamedTuple):
+    """A question of a release: its kind, its feature, its whole cells and its mechanism."""
+
+    kind: str
+    feature: int | None
+    by_arm: bool
+    cells: list[tuple[str, int | None]]
+    mechanism: Mechanism | None
+
+
+def asked(release: dict[str, Any], question: int, population: int) -> Asked:
+    experiment = release["experiment"]
+    place, slot = divmod(question, 1 + len(experiment["context"]))
+    kind = KINDS[place]
+    budgets = [experiment["epsilon"], *(each["epsilon"] for each in experiment["auxiliary"])]
+    if kind == "REWARD":
+        return Asked(kind, None, False, [], Mechanism(1, 1, halves=False, elsewhere=False))
+    by_arm = kind == "COUNT" or (kind == "OUTCOME" and len(experiment["arms"]) > 2)
+    cells = whole_cells(release, by_arm=by_arm)
+    certified = experiment["method"].get("guarantee") == "certified"
+    mechanism = None
+    if cells:
+        mechanism = mechanism_for(budgets[population], len(cells), certified=certified)
+    return Asked(kind, slot - 1 if slot else None, by_arm, cells, mechanism)
+
+
+def bytes_for(numbers: int) -> int:
+    return math.ceil((numbers - 1).bit_length() / 8)
+
+
+def packing(cells: int, size: int) -> tuple[str, int]:
+    if size == cells:
+        return "bits", bytes_for(2**cells)
+    symbols, digits = bytes_for((2 * cells) ** size), bytes_for(3**cells)
+    return ("symbols", symbols) if symbols <= digits else ("digits", digits)
+
+
+def write_set(values: list[int]) -> bytes:
+    cells, chosen = len(values), [c for c, value in enumerate(values) if value]
+    whole: int
+    name, length = packing(cells, len(chosen))
+    if name == "bits":
+        whole = sum(2**c for c in chosen if values[c] > 0)
+    elif name == "symbols":
+        whole = sum((2 * c + (values[c] > 0)) * (2 * cells) ** k for k, c in enumerate(chosen))
+    else:
+        whole = sum((2 if values[c] > 0 else 1) * 3**c for c in chosen)
+    return whole.to_bytes(length, "little")
+
+
+def read_set(data: bytes, cells: int, size: int) -> list[int]:
+    name, length = packing(cells, size)
+    assert len(data) == length
+    whole = number(data)
+    if name == "bits":
+        values = [1 if whole >> c & 1 else -1 for c in range(cells)]
+    elif name == "symbols":
+        values = [0] * cells
+        for k in range(size):
+            symbol = whole // (2 * cells) ** k % (2 * cells)
+            values[symbol // 2] = 1 if symbol % 2 else -1
+    else:
+        values = [(0, -1, 1)[whole // 3**c % 3] for c in range(cells)]
+    assert write_set(values) == data
+    assert sum(map(abs, values)) == size
+    return values
+
+
+def true_answer(
+    release: dict[str, Any], question: Asked, *, context: dict[str, Any], arm: int, outcome: float
+) -> tuple[int | None, float]:
+    """Return the cell and the value of a person."""
+    assert question.mechanism is not None
+    value = 1.0 if question.kind in ("MASS", "COUNT") else 2 * outcome - 1
+    if question.kind == "REWARD":
+        return 0, value
+    point = point_of(release["experiment"], context)
+    path, edges = bin_of(release, point)
+    wanted = (path, arm if question.by_arm else None)
+    if wanted not in question.cells:
+        return (question.mechanism.cells - 1 if question.mechanism.elsewhere else None), 0.0
+    index = question.cells.index(wanted)
+    (policy,) = (each for each in release["bins"] if each["bin"] == path)
+    compares = question.kind == "CONTRAST" or (question.kind == "OUTCOME" and not question.by_arm)
+    if compares and arm != policy["arms"][0]:
+        value = -value
+    if question.feature is None:
+        return index, value
+    low, high = edges[question.feature]
+    upper = point[question.feature] >= (low + high) / 2
+    if question.mechanism.halves:
+        return 2 * index + upper, value
+    return index, value if upper else -value
+
+
+def release_of(text: str) -> dict[str, Any]:
+    release: dict[str, Any] = json.loads(text)
+    assert canonical(release) == text
+    return release
