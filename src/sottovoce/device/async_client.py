@@ -18,9 +18,9 @@ async def send_in_thread(request: Request) -> Response:
 class AsyncClient(Session):
     """``Client`` for asyncio: the same settings, the same methods, each to be awaited.
 
-    Its steps run in threads, as they write to the disk and verify signatures, so that the loop
-    never waits for them. A step runs to its end even if whoever awaits it is cancelled: a report
-    on which budget was spent is in the outbox.
+    Its steps write to the disk and verify signatures. They run in threads, so that the event loop
+    never waits for them. A step runs to its end even if the task that awaits it is cancelled: if
+    budget was spent on a report, the report is in the outbox.
     """
 
     def __init__(
@@ -36,23 +36,23 @@ class AsyncClient(Session):
         self._sleep = sleep
 
     async def refresh(self) -> bool:
-        """Look for a newer release now, and return whether there was one."""
+        """Ask for a newer release now, and return whether there was one."""
         return await self._run(self._refresh())
 
     async def choose(self, context: Mapping[str, Any]) -> str:
-        """Return the arm for this person. It works offline once there has been a release."""
+        """Return the arm for this person. It works offline, once the client has a release."""
         return await self._run(self._choose(context))
 
     async def report(self, *, reward: float) -> None:
-        """Report on the arm that was chosen last: privatised once, kept, then sent if possible."""
+        """Privatise the outcome of the last choice, keep the report, and send it if possible."""
         await self._run(self._report(reward))
 
     async def send(self) -> int:
-        """Send what waits, as far as that goes now; return how many the server has taken."""
+        """Send the reports in the outbox; return how many the server has taken."""
         return await self._run(self._send())
 
     async def flush(self, timeout: float = 60.0) -> bool:
-        """Send what waits, with pauses, and return whether nothing is left."""
+        """Send the reports in the outbox, with pauses; return whether all are sent."""
         return await self._run(self._flush(timeout))
 
     async def _run(self, steps: Steps[Result]) -> Result:

@@ -1,4 +1,4 @@
-"""The client: a device that talks to a server, for programs that may wait."""
+"""The client: a device that talks to a server, for programs that may block."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -15,17 +15,18 @@ class Client(Session):
 
     server: the address, such as https://example.org/sottovoce.
     experiment: the fingerprint of the experiment to take part in.
-    keys: the public keys that may sign its releases, 64 hexadecimal digits each; more than one
-        while an old key gives way to a new one.
-    outbox: the file in which reports wait until they are sent, and the newest release is kept.
-        Without one they are kept in memory, and lost with it.
+    keys: the public keys that may sign its releases, 64 hexadecimal digits each. Give two while
+        the server changes its key.
+    outbox: the file that keeps reports until they are sent, and the newest release. Without a
+        file they are kept in memory, and lost when the process ends.
     ledger, population, most_epsilon, public_arms: as of ``Device``.
-    refresh_every: seconds between two looks for a newer release; ``choose`` looks when it is due.
-    transport: sends a request and returns the response; TransportError or OSError if none came.
+    refresh_every: seconds between two requests for a newer release. ``choose`` makes the request.
+    transport: sends a request and returns the response; it raises TransportError or OSError if
+        none came.
     clock, sleep, jitter: for tests. The clock must be monotonic.
 
-    It can be used by several threads, but chooses for one person at a time: each choice is for
-    the report that follows.
+    Several threads may use it, but it chooses for one person at a time: ``report`` is always about
+    the last ``choose``.
     """
 
     def __init__(
@@ -41,30 +42,30 @@ class Client(Session):
         self._sleep = sleep
 
     def refresh(self) -> bool:
-        """Look for a newer release now, and return whether there was one.
+        """Ask for a newer release now, and return whether there was one.
 
-        Where no server can be reached, all stays as it is. A release that cannot be trusted or
-        followed raises, and all stays as it is.
+        If no server can be reached, the client keeps the release that it has. It does so, too, if
+        the new release cannot be trusted or followed, and raises.
         """
         return self._run(self._refresh())
 
     def choose(self, context: Mapping[str, Any]) -> str:
-        """Return the arm for this person. It works offline once there has been a release."""
+        """Return the arm for this person. It works offline, once the client has a release."""
         return self._run(self._choose(context))
 
     def report(self, *, reward: float) -> None:
-        """Report on the arm that was chosen last: privatised once, kept, then sent if possible."""
+        """Privatise the outcome of the last choice, keep the report, and send it if possible."""
         self._run(self._report(reward))
 
     def send(self) -> int:
-        """Send what waits, as far as that goes now; return how many reports the server has taken.
+        """Send the reports in the outbox; return how many the server has taken.
 
-        After a failure nothing is tried until it is time again (``flush`` waits for it).
+        After a failure it does nothing until the next try is due (``flush`` waits for that).
         """
         return self._run(self._send())
 
     def flush(self, timeout: float = 60.0) -> bool:
-        """Send what waits, with pauses, and return whether nothing is left.
+        """Send the reports in the outbox, with pauses after failures; return whether all are sent.
 
         timeout: seconds. It returns early if the next try would come too late.
         """

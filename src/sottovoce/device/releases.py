@@ -1,11 +1,11 @@
 """Releases from a server that nobody has to trust: verified, and never older than before.
 
-Whatever carried a release here may be hostile: the server, a cache, the network. So it is bounded,
-unpacked with a bound, and verified, and only then read. A release of another experiment is refused,
-and one that is older than the one in use is left aside.
+The server, a cache or the network may be hostile. So the device limits the size of a release, also
+when it unpacks it, verifies the signature, and only then reads the release. It refuses a release of
+another experiment, and ignores one that is older than the release in use.
 
-No ETag of the server is ever sent back to it. One made for a single device would be a name tag. The
-device works out the tag of what it has by itself.
+The device never sends an ETag of the server back to it: by an ETag made for a single device the
+server could recognise that device. The device computes the tag of its release itself.
 """
 
 import hashlib
@@ -30,14 +30,14 @@ from sottovoce.shared.release import Release
 from sottovoce.shared.signed import SignedRelease, key_id, message
 
 LARGEST_RELEASE = 64 * 1024 * 1024
-"""Bytes of a signed release, unpacked: some hundred thousand bins."""
+"""The most bytes of a signed release, unpacked: enough for about a hundred thousand bins."""
 
 _GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A release that somebody trusted has signed.
+    """A release with a signature by a trusted key.
 
     document: the signed release as it came, unpacked, so that it can be verified again.
     """
@@ -47,12 +47,12 @@ class Verified:
 
     @property
     def tag(self) -> str:
-        """What a server calls it: the ETag, from its bytes alone."""
+        """The ETag of the release, computed from its bytes alone."""
         return f'"{hashlib.sha256(self.document).hexdigest()[:32]}"'
 
 
 class Verifier:
-    """Says which releases are good.
+    """Verifies releases.
 
     experiment: the fingerprint of the one experiment.
     keys: the public keys that are trusted, in hexadecimal digits.
@@ -66,9 +66,9 @@ class Verifier:
         self._keys = {key_id(public): public for public in trusted}
 
     def verify(self, document: bytes) -> Verified:
-        """Return the release, or raise; nothing of an unsigned one is used.
+        """Return the release, or raise; no part of an unsigned release is used.
 
-        What is no signed release at all is a TransportError: it is as good as no answer.
+        What is no signed release at all is a TransportError, as if no answer had come.
         """
         signed = _signed(document)
         public = self._keys.get(signed.key)
@@ -88,7 +88,7 @@ class Verifier:
 
 
 def check_address(server: str, *, experiment: str) -> None:
-    """Refuse what cannot be the address of an experiment."""
+    """Refuse an address or a fingerprint that cannot be right."""
     if not server.startswith(("http://", "https://")):
         raise TransportError("a server's address must begin with http:// or https://")
     if not isinstance(experiment, str) or not re.fullmatch("[0-9a-f]{16}", experiment):
@@ -105,7 +105,7 @@ def ask_for(server: str, experiment: str, *, known: Verified | None) -> Request:
 
 
 def document_of(response: Response | None, *, known: Verified | None) -> bytes | None:
-    """Return what an answer brings, still to be verified; None if it is what is known already."""
+    """Return the release in an answer, not yet verified; None if it is already known."""
     if response is None:
         raise TransportError("the server must be reachable; no answer came")
     if response.status == 304 and known is not None:
@@ -121,12 +121,12 @@ def _signed(document: bytes) -> SignedRelease:
     except WireError as error:
         if error.reason == Rejection.NEWER_WIRE:
             raise
-        # Such as the page of a hotel's network, which answers everything.
+        # For example the login page of a hotel network, which answers every request.
         raise TransportError("the server must send a signed release; got something else") from None
 
 
 def _unpacked(body: bytes) -> bytes:
-    # By what it is: some HTTP libraries unpack the body, and leave the header that says gzip.
+    # Judged by the bytes: some HTTP libraries unpack the body and leave the header that says gzip.
     if body.startswith(_GZIP):
         unpacker = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
         try:

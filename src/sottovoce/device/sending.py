@@ -1,8 +1,9 @@
-"""Sends what waits in the outbox, until the server has said what became of each report.
+"""Sends the reports in the outbox until the server has answered for each of them.
 
-A report is taken out of the outbox only after a verdict that can only come from such a server: it
-was taken, it was there before, or it is refused for a reason. Everything else (no answer, 5xx, 408,
-429, a redirect, a page of somebody's proxy) means: later, the same bytes, the same nonce.
+A report leaves the outbox only after one of three answers that only a Sottovoce server gives: it
+stored the report, it had the report already, or it refuses the report and names the reason. After
+anything else (no answer, 5xx, 408, 429, a redirect, a page of somebody's proxy) the sender tries
+again later, with the same bytes and the same nonce.
 """
 
 import json
@@ -19,14 +20,14 @@ from sottovoce.shared import wire
 from sottovoce.shared.errors import Rejection
 
 MOST_TOGETHER = 1000
-"""Reports in one request; a server takes at least that many."""
+"""The most reports in one request; every server takes at least that many."""
 
 MOST_BYTES = 4 * 1024 * 1024
-"""Bytes of reports in one request, but for a single report, which goes however large it is."""
+"""The most bytes in one request. A single larger report is sent alone."""
 
 LARGEST_VERDICT = 1024 * 1024
 OTHER = "other"
-"""Stands for reasons that are not known here, so that no server can name them without end."""
+"""Replaces reasons that are not known here, so that no server can make up endlessly many."""
 
 _REASONS = {reason.value for reason in Rejection}
 
@@ -35,8 +36,8 @@ _REASONS = {reason.value for reason in Rejection}
 class Verdict:
     """What became of the reports of one request.
 
-    refused: the place of each that will never be taken, with the reason.
-    repeated: how many the server had already.
+    refused: the index of each report that the server refuses for good, with the reason.
+    repeated: how many reports the server had already.
     """
 
     refused: dict[int, str] = field(default_factory=dict)
@@ -71,11 +72,11 @@ class Sender:
 
     @property
     def wait(self) -> float:
-        """Seconds until the next try; 0 if it may be now."""
+        """Seconds until the next try may begin."""
         return self._backoff.wait
 
     def send(self) -> Steps[int]:
-        """Send what waits, as far as that goes now; return how many the server has taken."""
+        """Send reports until none is left or one fails; return how many the server has taken."""
         if self._backoff.wait:
             return 0
         taken = 0
@@ -88,7 +89,7 @@ class Sender:
                 self.repeated += verdict.repeated
                 taken += self._settle(reports, verdict)
             elif len(reports) > 1 and _refusal(response) is not None:
-                # Too large, or one of them spoils the rest: fewer together, in the end one by one.
+                # Too large, or one bad report spoils the request: send fewer, at last one by one.
                 self._together = len(reports) // 2
             else:
                 self._backoff.failed(response.headers.get("retry-after") if response else None)
@@ -106,7 +107,7 @@ class Sender:
         return reports[:fitting]
 
     def _settle(self, reports: Sequence[Waiting], verdict: Verdict) -> int:
-        """Take the reports out of the outbox; count those that another process has not."""
+        """Remove the reports from the outbox; count those that no other process removed before."""
         taken = [each.number for i, each in enumerate(reports) if i not in verdict.refused]
         for place, reason in verdict.refused.items():
             self.refused[reason] += self._outbox.remove([reports[place].number])
@@ -126,7 +127,7 @@ def _request(server: str, reports: Sequence[Waiting]) -> Request:
 
 
 def _verdict(response: Response | None, *, count: int) -> Verdict | None:
-    """Return what became of the reports; None if the answer does not say it beyond doubt."""
+    """Return what became of the reports; None if the answer leaves any doubt."""
     if count == 1 and (reason := _refusal(response)) is not None:
         return Verdict({0: reason})
     table = _table(response)
@@ -143,7 +144,7 @@ def _verdict(response: Response | None, *, count: int) -> Verdict | None:
         if type(place) is not int or not 0 <= place < count or not isinstance(reason, str):
             return None
         refused[place] = _known(reason)
-    # Also that none is named twice, and that nobody's default answer is taken for a verdict.
+    # No report may be named twice, and no server's default answer may pass for a verdict.
     whole = min(stored, repeated) >= 0 and stored + repeated + len(entries) == count
     return Verdict(refused, repeated) if whole and len(refused) == len(entries) else None
 

@@ -1,4 +1,4 @@
-"""A device and its server, as steps: get releases, choose, report, send. See ``steps.py``."""
+"""What a client does, as steps: get releases, choose, report, send. See ``steps.py``."""
 
 import logging
 import secrets
@@ -27,14 +27,14 @@ from sottovoce.shared.experiment import TARGET
 from sottovoce.shared.release import Release
 
 REFRESH_EVERY = 3600.0
-"""Seconds between two looks for a newer release."""
+"""Seconds between two requests for a newer release."""
 
 _random = secrets.SystemRandom().random
 _logger = logging.getLogger(__name__)
 
 
 class Settings(TypedDict, total=False):
-    """The settings that both clients have; ``Client`` tells what they mean."""
+    """The settings of both clients; ``Client`` explains them."""
 
     experiment: Required[str]
     keys: Required[Sequence[str]]
@@ -49,7 +49,7 @@ class Settings(TypedDict, total=False):
 
 
 class Session(Runner):
-    """What both clients are: one device, the release it follows, and its outbox."""
+    """What both clients share: one device, the release it follows, and its outbox."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class Session(Runner):
     def _report(self, reward: float) -> Steps[None]:
         if self._device is None:
             raise DeviceError("choose must come before each report; nothing was chosen yet")
-        # Asked first, so that no budget is spent on a report that cannot be kept.
+        # Checked first, so that no budget is spent on a report that the outbox cannot keep.
         self._outbox.check_room()
         report = self._device.report(reward=reward)
         self._outbox.put(wire.report_to_bytes(report), experiment=self._experiment)
@@ -167,11 +167,11 @@ class Session(Runner):
     def _look_again(self, response: Response | None, trouble: str) -> None:
         self._next_look = self._clock()
         self._looking.failed(response.headers.get("retry-after") if response else None)
-        # The text alone: the error itself would hold on to the frames of whoever called.
+        # Only the text is kept: the error itself would keep the caller's frames alive.
         self._trouble = trouble
 
     def _adopt(self, verified: Verified) -> bool:
-        """Use a release from now on, unless it is not newer; keep it for the next start."""
+        """Follow a release if it is newer, and keep it for the next start."""
         if self._known is not None and verified.release.version <= self._known.release.version:
             return False
         self._follow(verified)
@@ -190,7 +190,7 @@ class Session(Runner):
         self._known = verified
 
     def _is_newer(self, verified: Verified, *, than: bytes) -> bool:
-        """Compare with what another process may have kept meanwhile."""
+        """Compare with the release that another process may have kept in the meantime."""
         try:
             other = self._verifier.verify(than)
         except SottovoceError:
@@ -198,7 +198,7 @@ class Session(Runner):
         return verified.release.version > other.release.version
 
     def _resume(self) -> None:
-        """Begin with the release that was kept, if it is still one to trust."""
+        """Begin with the kept release, if it can still be verified."""
         document = self._outbox.kept(experiment=self._experiment)
         if document is None:
             return

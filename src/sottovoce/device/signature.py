@@ -1,12 +1,12 @@
 """Ed25519 (RFC 8032), verification only, in whole numbers of the standard library.
 
-All that is handled here is public: key, signature and message. So nothing can leak through the
-time it takes, and plain integers will do. There is no signing here, and there must not be.
+Key, signature and message are public. So the time that the code takes can leak nothing, and plain
+integers are good enough. This module must never sign.
 
-Strict where RFC 8032 leaves a choice: S < L, only canonical encodings, no key of small order (under
-such a key one signature can fit many messages). The equation is the one without the cofactor,
-[S]B = R + [k]A, which RFC 8032 (5.1.7) calls sufficient: it is what OpenSSL and most others check,
-so that a release is good here exactly if it is good there.
+It is strict where RFC 8032 leaves a choice: S < L, only canonical encodings, no key of small order
+(under such a key one signature can fit many messages). It checks the
+equation without the cofactor, [S]B = R + [k]A, which RFC 8032 (5.1.7) calls sufficient. OpenSSL and
+most others check the same, so that all of them accept the same releases.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ NEUTRAL: Point = (0, 1, 1, 0)
 
 
 def verify(public: bytes, signature: bytes, message: bytes) -> bool:
-    """Return whether the key's owner has signed the message; nothing raises, whatever came."""
+    """Return whether the key's owner has signed the message. It never raises."""
     if len(signature) != SIGNATURE_LENGTH:
         return False
     key = _key(public)
@@ -45,7 +45,7 @@ def is_key(public: bytes) -> bool:
 
 
 def _key(public: bytes) -> Point | None:
-    """Decode a key, but none of small order: [8]A must not be the neutral element."""
+    """Decode a key; refuse one of small order, for which [8]A is the neutral element."""
     point = _decode(public)
     if point is None:
         return None
@@ -87,7 +87,7 @@ def _encode(point: Point) -> bytes:
 
 
 def _add(one: Point, other: Point) -> Point:
-    """Add two points (RFC 8032, 5.1.4); complete, so no case is special."""
+    """Add two points (RFC 8032, 5.1.4). The formula is complete: there are no special cases."""
     a = (one[1] - one[0]) * (other[1] - other[0]) % P
     b = (one[1] + one[0]) * (other[1] + other[0]) % P
     c = 2 * D * one[3] * other[3] % P
@@ -112,7 +112,7 @@ def _negative(point: Point) -> Point:
 
 
 def _sum_of_products(m: int, one: Point, n: int, other: Point) -> Point:
-    """Return [m]one + [n]other: both in one go, bit by bit from the highest (Straus)."""
+    """Return [m]one + [n]other by Straus's method: both together, from the highest bit down."""
     added = (None, one, other, _add(one, other))
     total = NEUTRAL
     for place in reversed(range(L.bit_length())):

@@ -1,8 +1,8 @@
-"""What the two clients share: operations as steps, with all waiting left to whoever runs them.
+"""What the two clients share: operations as steps, without any waiting.
 
-An operation is a generator. It yields a ``Request`` and is sent the ``Response``, or None where
-none came; or it yields a ``Pause`` and is sent None when that is over. So everything that decides
-anything is written once, and ``Client`` and ``AsyncClient`` only differ in how they wait.
+An operation is a generator. It yields a ``Request`` and is sent the ``Response``, or None if none
+came. Or it yields a ``Pause`` and is sent None when the pause is over. So every decision is written
+once, and ``Client`` and ``AsyncClient`` differ only in how they wait.
 """
 
 from collections.abc import Generator
@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait so many seconds."""
+    """Wait for this many seconds."""
 
     seconds: float
 
@@ -33,7 +33,7 @@ Steps = Generator[Request | Pause, Response | None, Result]
 
 
 class Runner:
-    """Runs steps one at a time. The lock is never held while anybody waits for the network."""
+    """Runs one step at a time. It holds no lock while a client waits for the network."""
 
     def __init__(self) -> None:
         self._lock = RLock()
@@ -41,7 +41,7 @@ class Runner:
     def _step(
         self, steps: Steps[Result], response: Response | None
     ) -> Request | Pause | Done[Result]:
-        """Go on to the next step."""
+        """Run an operation up to its next step."""
         with self._lock:
             try:
                 return steps.send(response)

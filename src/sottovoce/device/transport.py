@@ -1,7 +1,7 @@
 """How a device talks to a server: a request goes out, a response comes back.
 
-A client is given a transport and never opens a connection itself, so that an app can use its own
-HTTP library. The one here needs the standard library only.
+A client never opens a connection itself: it uses the transport that it was given, so that an app
+can use its own HTTP library. The transport here needs the standard library only.
 """
 
 import http.client
@@ -16,13 +16,13 @@ from typing import IO, Any
 from sottovoce.shared.errors import TransportError
 
 TIMEOUT = 30.0
-"""Seconds for which a server may be silent."""
+"""The most seconds without a byte from the server."""
 
 SLOWEST = 300.0
-"""Seconds that the body of an answer may take, however steadily it drips."""
+"""The most seconds for the body of an answer, also if it keeps coming slowly."""
 
 LARGEST_ANSWER = 64 * 1024 * 1024
-"""Bytes of an answer, as they come over the network."""
+"""The most bytes of an answer, as they come over the network."""
 
 _SCHEMES = ("http://", "https://")
 _BLOCK = 64 * 1024
@@ -40,7 +40,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What comes back; the names of the headers are in lower case."""
+    """What comes back. The names of the headers are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -48,16 +48,16 @@ class Response:
 
 
 Transport = Callable[[Request], Response]
-"""Sends a request; raises TransportError or OSError where no response came."""
+"""Sends a request; raises TransportError or OSError if no response came."""
 
 AsyncTransport = Callable[[Request], Awaitable[Response]]
 """The same for asyncio."""
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows a redirect of GET only, to http or https only, and never from https to http.
+    """Follows redirects of GET to http or https, but never from https to http.
 
-    Any other one is an answer like any other, for whoever asked.
+    Any other redirect is returned to the caller as a response.
     """
 
     def redirect_request(
@@ -69,7 +69,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         headers: http.client.HTTPMessage,
         newurl: str,
     ) -> urllib.request.Request | None:
-        """Return the next request, or None where there is to be none."""
+        """Return the next request, or None if the redirect is not to be followed."""
         allowed = _SCHEMES[1:] if req.full_url.lower().startswith(_SCHEMES[1]) else _SCHEMES
         if req.get_method() != "GET" or not newurl.lower().startswith(allowed):
             return None
@@ -79,8 +79,8 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 def send(request: Request, *, timeout: float = TIMEOUT, most: int = LARGEST_ANSWER) -> Response:
     """Send a request with the standard library; any status is a response, not an error.
 
-    timeout: seconds for which the server may be silent.
-    most: bytes that an answer may have.
+    timeout: the most seconds without a byte from the server.
+    most: the most bytes of an answer.
     """
     if not request.url.startswith(_SCHEMES):
         raise TransportError("a server's address must begin with http:// or https://")
@@ -93,8 +93,8 @@ def send(request: Request, *, timeout: float = TIMEOUT, most: int = LARGEST_ANSW
     except TransportError:
         raise
     except (OSError, http.client.HTTPException, ValueError, OverflowError) as error:
-        # Of the kind of error only: its text may name what was sent. ValueError and OverflowError
-        # come from addresses that cannot be, such as a redirect may hold.
+        # Only the kind of error is shown: its text may hold what was sent. ValueError and
+        # OverflowError come from impossible addresses, for example in a redirect.
         trouble = type(error).__name__
     raise TransportError(f"the server must be reachable; {trouble}")
 
@@ -103,7 +103,7 @@ def _open(asked: urllib.request.Request, *, timeout: float) -> Any:
     try:
         return urllib.request.build_opener(_Redirects).open(asked, timeout=timeout)
     except urllib.error.HTTPError as error:
-        # It is an answer, too, and is read and closed as one.
+        # An HTTP error is a response, too, and is read and closed like any other.
         return error
 
 

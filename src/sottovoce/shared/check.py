@@ -1,4 +1,4 @@
-"""Small checks of public settings, each with the same answer everywhere."""
+"""Checks of public settings. Device, learner and server all use the same ones."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any
 
 from sottovoce.shared.errors import ExperimentError, must
 
-# Outside these, 4/ε or ε² leave the range in which double precision can be trusted.
+# Outside of these bounds 4/ε or ε² cannot be computed precisely in double precision.
 SMALLEST_EPSILON = 1e-9
 LARGEST_EPSILON = 1e6
 
@@ -19,7 +19,7 @@ def finite_float(value: Any) -> float | None:
     try:
         number = float(value)
     except (ArithmeticError, TypeError, ValueError):
-        # Also from odd number types of others, whose own message might show the number.
+        # Foreign number types may raise with a message that shows the number.
         return None
     return number if math.isfinite(number) else None
 
@@ -46,14 +46,14 @@ def whole_number(value: Any, *, what: str, least: int) -> int:
 
 
 def name(value: Any, *, what: str) -> str:
-    """Check a name; control characters could make a receipt or a log say something else."""
+    """Check a name; control characters could forge lines of a receipt or a log."""
     if not isinstance(value, str) or not value or not value.isprintable():
         raise ExperimentError(must(what, "be a non-empty, printable string", repr(value)))
     return value
 
 
 def items(values: Any, kinds: Any, *, what: str, rule: str) -> tuple[Any, ...]:
-    """Check a list of things of the right kind."""
+    """Check that all items of a list have the right type."""
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise ExperimentError(must(what, rule, repr(values)))
     if not all(isinstance(value, kinds) for value in values):
@@ -74,7 +74,7 @@ def distinct_names(values: Any, *, what: str, least: int) -> tuple[str, ...]:
 
 
 def known_keys(entry: Any, *, what: str, known: set[str]) -> dict[str, Any]:
-    """Check that a JSON or TOML table has no key that nobody reads."""
+    """Check that a JSON or TOML table has known keys only."""
     if not isinstance(entry, dict):
         raise ExperimentError(must(what, "be a table", type(entry).__name__))
     if strange := sorted(map(str, entry.keys() - known)):
@@ -83,7 +83,7 @@ def known_keys(entry: Any, *, what: str, known: set[str]) -> dict[str, Any]:
 
 
 def propensities(values: Any, *, what: str) -> tuple[float, ...]:
-    """Check the chances of all arms: 0 is an arm that nobody was given."""
+    """Check the probabilities of all arms; 0 means that nobody got the arm."""
     rule = "be numbers >= 0 that add up to 1"
     listed = items(values, (int, float), what=what, rule=rule)
     chances = [finite_float(value) for value in listed]

@@ -1,11 +1,11 @@
 """The dyadic max-edge partition of [0, 1]^d (the paper's Algorithm 1).
 
-A bin is named by its path from the root, one digit a cut: "" is [0, 1]^d, "0" its lower half,
-"01" the upper half of that. The paper's B_s^j is the path of length s that reads j - 1 in binary,
-so that its children 2j - 1 and 2j are the paths with 0 and 1 added.
+A bin is named by its path from the root, one digit for each split: "" is [0, 1]^d, "0" is its lower
+half, "01" the upper half of that. The paper's B_s^j is the path of length s that reads j - 1 in
+binary, so that its children 2j - 1 and 2j are the paths with 0 and 1 added.
 
-Boxes are half-open, [low, high), and closed where high = 1. Cuts are at midpoints, hence at
-dyadic numbers, which doubles hold exactly; ``HALVINGS`` keeps it so.
+Boxes are half-open, [low, high), and closed where high = 1. Bins are split at midpoints, which are
+dyadic numbers. ``HALVINGS`` limits the depth, so that floating-point numbers hold them exactly.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from typing import Any
 
 from sottovoce.shared.errors import Rejection, WireError, must
 
-# No edge is halved more often. Doubles resolve 2^-53 next to 1; an edge of 2^-48 holds nobody.
+# No edge is halved more often. Doubles resolve 2^-53 next to 1, and nobody is in an edge of 2^-48.
 HALVINGS = 48
 
 Box = tuple[tuple[float, float], ...]
@@ -23,9 +23,9 @@ Box = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A binary tree of cuts; its leaves tile [0, 1]^d.
+    """A binary tree of splits; its leaves tile [0, 1]^d.
 
-    cuts: for each bin that was cut, the axis along which it was cut at its midpoint.
+    cuts: for each bin that was split, the axis along which it was split at its midpoint.
     """
 
     dimension: int
@@ -57,7 +57,7 @@ class Partition:
         return tuple(edges)
 
     def leaves(self) -> Iterator[str]:
-        """Yield the bins of the partition, from low to high along each cut."""
+        """Yield the bins of the partition, from low to high along each split."""
         pending = [""]
         while pending:
             path = pending.pop()
@@ -109,9 +109,9 @@ def longest_edges(box: Box) -> list[int]:
 def max_edge_axis(box: Box, *, path: str, seed: int) -> int | None:
     """Draw one of the longest edges (Algorithm 1, line 1: k* = Unif(M_sj)).
 
-    The draw depends on the experiment's seed and on the bin alone: a replay is identical, in
-    whatever order the bins are cut. SHA-256 makes the draws of different bins independent for
-    every practical purpose. None: the bin is as small as bins get.
+    The draw depends only on the experiment's seed and on the bin. So a replay is identical, in
+    whatever order bins are split. SHA-256 makes the draws of different bins independent for every
+    practical purpose. It returns None for a bin that is too small to be split.
     """
     axes = longest_edges(box)
     low, high = box[axes[0]]

@@ -1,4 +1,4 @@
-"""A report: all that ever leaves a device. The paper's Z̃."""
+"""A report: the only thing that leaves a device. The paper's Z̃."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ class Report:
     experiment: the fingerprint of the experiment it belongs to.
     release: the version of the release it was made for.
     population: the index m of the population, 0 for the target.
-    nonce: 16 random bytes, by which a server can tell a report that is sent twice.
+    nonce: 16 random bytes, by which a server recognises a report that is sent twice.
     payload: with ``ldpmab``, Ṽ of each contested cell of that release, in order, then Ũ of each;
         with ``whisper``, a packed set of cells (``shared/subset.py``).
     question: with ``whisper``, the number of the question that was asked: a public coin, drawn

@@ -1,7 +1,7 @@
 """The public context schema: how raw features become a point of [0, 1]^d.
 
-The schema is public; the values are not. Only the device calls ``position``. Each feature takes
-one axis, so that d stays small: regret grows quickly with d.
+The schema is public; the values are not. Only the device calls ``position``. Each feature has one
+axis, so that d stays small: regret grows quickly with d.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from sottovoce.shared.errors import ContextError, ExperimentError, kind_of, must
 
 @dataclass(frozen=True, slots=True)
 class Numeric:
-    """A number; ``low`` maps to 0 and ``high`` to 1, and what lies outside is clamped."""
+    """A number. ``low`` maps to 0 and ``high`` to 1; numbers outside are clamped to these."""
 
     name: str
     low: float
@@ -30,7 +30,7 @@ class Numeric:
                     (self.low, self.high),
                 )
             )
-        object.__setattr__(self, "low", low + 0.0)  # -0.0 becomes 0.0: one schema, one fingerprint
+        object.__setattr__(self, "low", low + 0.0)  # not -0.0, which has another fingerprint
         object.__setattr__(self, "high", high + 0.0)
 
     def position(self, value: Any) -> float:
@@ -53,7 +53,7 @@ class _Levels:
         object.__setattr__(self, "levels", levels)
 
     def position(self, value: Any) -> float:
-        """Map a level to the middle of its share of [0, 1]; an unknown one is refused."""
+        """Map a level to the middle of its share of [0, 1]; refuse an unknown level."""
         if not isinstance(value, str) or value not in self.levels:
             came = "an unknown level" if isinstance(value, str) else kind_of(value)
             raise ContextError(
@@ -71,8 +71,8 @@ class Ordinal(_Levels):
 class Categorical(_Levels):
     """Named levels without an order.
 
-    They share one axis in the order given, and a bin holds neighbours first: list the levels
-    that you expect to behave alike side by side.
+    They share one axis, in the given order, and bins hold levels that are next to each other. So
+    list levels side by side if you expect them to behave alike.
     """
 
 
@@ -80,7 +80,7 @@ Feature = Numeric | Ordinal | Categorical
 
 
 def feature_to_table(feature: Feature) -> dict[str, Any]:
-    """Write a feature the way it stands in a TOML file."""
+    """Return a feature as it is written in a TOML file."""
     match feature:
         case Numeric():
             return {"name": feature.name, "numeric": [feature.low, feature.high]}

@@ -1,9 +1,9 @@
-"""A signed release: what a server publishes and any cache may carry.
+"""A signed release: what a server publishes. Any cache may carry it.
 
 JSON: ``{"sottovoce": 1, "kind": "signed release", "key": …, "signature": …, "release": text}``.
-The signature is Ed25519 (RFC 8032) over ``message(text)``. The text is the release's canonical JSON
-as it was signed, in a string of its own, so that nobody has to write JSON again in just the same
-way in order to verify it.
+The signature is Ed25519 (RFC 8032) over ``message(text)``. The text is the canonical JSON of the
+release, as a string inside the document. So a device verifies the text as it came, and need not
+write the same JSON again.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ class SignedRelease:
     text: str
 
     def to_json(self) -> bytes:
-        """Write it for the wire."""
+        """Return the signed release as JSON."""
         table = {
             "sottovoce": WIRE_VERSION,
             "kind": "signed release",
@@ -40,7 +40,7 @@ class SignedRelease:
 
     @classmethod
     def from_json(cls, data: bytes) -> "SignedRelease":
-        """Read it; whether the signature is good is for the device to say."""
+        """Read a signed release from JSON. The device verifies the signature."""
         table = table_from_json(data, kind="signed release")
         key = hexadecimal(table, "key", length=8, of="a signed release").hex()
         signature = hexadecimal(table, "signature", length=64, of="a signed release")
@@ -51,7 +51,7 @@ class SignedRelease:
 
 
 def message(text: str) -> bytes:
-    """Return the bytes that are signed: a signature of a release can stand for nothing else."""
+    """Return the bytes to sign; the prefix makes the signature valid for releases only."""
     return b"sottovoce release 1\n" + text.encode()
 
 

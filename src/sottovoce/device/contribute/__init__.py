@@ -1,5 +1,5 @@
-"""A custodian's logged rows, privatised here, once each, and sent as reports.
+"""A custodian's logged rows: each is privatised once, on this machine, and sent as a report.
 
-source (CSV or Parquet) → rows → one device per row → journal → server. Nothing raw goes further
+source (CSV or Parquet) → rows → one device per row → journal → server. Raw values go no further
 than the device: the journal holds reports, counts and hashes.
 """

@@ -27,7 +27,7 @@ def run(
     progress: OnProgress | None,
     on_wait: OnWait | None,
 ) -> Contribution:
-    """Contribute files; ``contribute`` tells what the settings mean.
+    """Contribute files; ``contribute`` explains the settings.
 
     rename: each as feature=column.
     """

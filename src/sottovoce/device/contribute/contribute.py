@@ -25,15 +25,15 @@ from sottovoce.shared.errors import DeviceError, RowsError, must
 from sottovoce.shared.experiment import Experiment, canonical_json
 from sottovoce.shared.release import Release
 
-# Rows that are made for one release, unless somebody says: as many as the learner takes in before
-# it looks at its sums, within bounds.
+# By default, the rows of one chunk are as many as the learner takes in between two steps, within
+# these bounds.
 FEWEST, MOST = 100, 5000
 PATIENCE = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """A file that will be contributed."""
+    """A file to contribute."""
 
     source: Source
     survey: Survey
@@ -60,19 +60,19 @@ def contribute(
     progress: OnProgress | None = None,
     on_wait: OnWait | None = None,
 ) -> Contribution:
-    """Privatise each row of some files here, once, and send the reports.
+    """Privatise each row of some files once, on this machine, and send the reports.
 
-    files: .csv, .csv.gz or .parquet; none, only to send what still waits.
+    files: .csv, .csv.gz or .parquet. Without files, only the reports that still wait are sent.
     experiment: its fingerprint. keys: the public keys that may sign its releases.
-    epsilon: the most that one row may spend.
-    renamed: the column of each feature whose column is not called like the feature.
+    epsilon: the most ε that one row may spend.
+    renamed: the column of each feature whose column has another name than the feature.
     state: the journal; see ``default_state``. Keep it: without it, rows would be sent again.
-    refused: where to list the rows that do not fit, as file, line and reason.
+    refused: a file that lists the rows that do not fit, with file, line and reason.
     only_check: say which rows fit, and send nothing.
-    chunk: rows that are read, privatised and sent at once. The fewer, the more closely they follow
-        the releases; as many as the learner takes in between two looks, if nobody says.
-    patience: seconds without any success at the server after which the run stops.
-    on_wait: is told the trouble and the seconds before each pause.
+    chunk: how many rows are read, privatised and sent at once. With fewer rows, reports follow the
+        releases more closely. By default, as many as the learner takes in between two steps.
+    patience: the run stops after this many seconds without any success at the server.
+    on_wait: called before each pause, with the trouble and the seconds.
     """
     most = None if chunk is None else check.whole_number(chunk, what="chunk", least=1)
     link = Link(
@@ -101,7 +101,7 @@ def contribute(
 
 
 def default_state(experiment: str, population: str) -> Path:
-    """Return where the journal is kept if nobody says: in one place, wherever one works."""
+    """Return the journal's default path, which does not depend on the current folder."""
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     mark = hashlib.sha256(population.encode()).hexdigest()[:8]
     return Path(home) / "sottovoce" / f"contribute-{experiment}-{mark}.sqlite"
@@ -118,8 +118,8 @@ class _Run:
     progress: OnProgress
 
     def plan(self, paths: Sequence[Path], *, on_refusal: OnRefusal) -> list[_Plan]:
-        """Look at every file before anything is sent of any."""
-        # A file of which no row was done may change: nothing of it has left.
+        """Look at all files before any report is sent."""
+        # A file without a finished row may change: no report of it exists.
         known = [each for each in self.journal.files() if each.done]
         names = canonical_json(self.columns.names(self.experiment))
         columns = hashlib.sha256(names).digest()
@@ -143,12 +143,12 @@ class _Run:
         self.progress(Progress(str(path), rows, None))
 
     def checked(self, plan: _Plan) -> FileSummary:
-        """Say what would be done with a file."""
+        """Return what a run would do with a file."""
         before = self._begun(plan).done
         return FileSummary(str(plan.source.path), plan.survey, before, sent=0)
 
     def contribute(self, plan: _Plan) -> FileSummary:
-        """Contribute the rows of a file that are not done yet."""
+        """Contribute those rows of a file that earlier runs have not finished."""
         begun = self._begun(plan)
         if not begun.done:
             begun = plan.begun
@@ -157,12 +157,12 @@ class _Run:
         return FileSummary(str(plan.source.path), plan.survey, begun.done, sent)
 
     def _begun(self, plan: _Plan) -> Begun:
-        """Return how far a file is, by the journal if it knows the file."""
+        """Return how many rows of a file are finished, if the journal knows the file."""
         known = {each.sha256: each for each in self.journal.files()}
         return known.get(plan.begun.sha256, plan.begun)
 
     def _rows(self, source: Source, begun: Begun) -> int:
-        """Chunk by chunk: the newest release, reports, the journal, and only then the server."""
+        """For each chunk: get the newest release, make reports, write the journal, then send."""
         done, made = begun.done, 0
         judge = Judge(self.experiment, self.columns)
         with reading(source, self.columns.names(self.experiment)) as numbered:
@@ -181,13 +181,13 @@ class _Run:
         return made
 
     def _report(self, release: Release, row: Row) -> bytes:
-        """Return the one report of one person: a device for each, which reports no second time."""
+        """Return the report of one row, made by a device of its own that reports only once."""
         device = Device(release, population=self.pins.population, most_epsilon=self.pins.epsilon)
         report = device.report_logged(row.context, arm=row.arm, reward=row.reward)
         return wire.report_to_bytes(report)
 
     def summary(self, files: Sequence[FileSummary], *, waited: int) -> Contribution:
-        """Put the figures of the run together."""
+        """Return the figures of the run."""
         link = self.link
         return Contribution(
             experiment=self.pins.experiment,
@@ -204,7 +204,7 @@ class _Run:
 
 
 def _agree(experiment: Experiment, *, population: str, epsilon: float) -> Pins:
-    """Check what the experiment asks of each row before any is read."""
+    """Check the ε that the experiment asks of each row, before any row is read."""
     asked = experiment.populations[experiment.population_index(population)].epsilon
     if asked > check.epsilon(epsilon):
         rule = f"ask population {population!r} for at most epsilon = {epsilon:g} a row"
@@ -213,7 +213,7 @@ def _agree(experiment: Experiment, *, population: str, epsilon: float) -> Pins:
 
 
 def _check_known(source: Source, known: Sequence[Begun], *, columns: bytes) -> None:
-    """Refuse a file that would make a second report of a row that the journal knows."""
+    """Refuse a file that would lead to a second report of a row."""
     for each in known:
         if each.sha256 == source.sha256:
             if each.columns != columns:
@@ -239,7 +239,7 @@ def _check_known(source: Source, known: Sequence[Begun], *, columns: bytes) -> N
 def _listing(
     path: str | os.PathLike[str] | None, *, instead_of: Sequence[Path]
 ) -> Iterator[OnRefusal]:
-    """Open the list of refused rows; it never takes the place of a file that is read."""
+    """Open the list of refused rows; it must not overwrite a file that is read."""
     if path is None:
         yield lambda source, line, reason: None
         return

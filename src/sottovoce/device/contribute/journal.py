@@ -1,21 +1,22 @@
-"""The journal: which rows are done, and the reports that wait to be sent.
+"""The journal: how many rows are finished, and the reports that wait to be sent.
 
-It makes a run exactly once, whenever it is killed. Proof that at most one report of each row ever
-leaves this machine:
+With it, each row is reported exactly once, whenever a run is killed. Proof that at most one report
+of each row ever leaves this machine:
 
 1. Only reports that were read back from ``waiting`` are sent (``link.py``).
-2. A report enters ``waiting`` in one transaction with the new count of done rows (``keep``), and
-   that transaction is on disk before anything in it can be read back. Rows below the count are
-   never privatised again. So of all the reports that were ever made of a row, in however many
-   runs, only the one whose transaction was committed can be sent; a run that is killed earlier
-   leaves neither that report nor the count.
-3. Sending again sends the same bytes: a server that has them already knows the nonce, and whoever
-   listens learns nothing new. A report leaves ``waiting`` only when the server has answered.
-4. One process at a time has the journal: it holds SQLite's exclusive lock until it ends, however
-   it ends. And a file is known by its bytes, whatever its name.
+2. ``keep`` writes a report to ``waiting`` and the new count of finished rows in one transaction,
+   which is on disk before anything in it can be read back. Rows below the count are never
+   privatised again. Several runs may make a report of the same row, but only the one whose
+   transaction was committed can be sent. A run that is killed earlier leaves neither that report
+   nor the count.
+3. A report that is sent again has the same bytes. A server that has it already knows its nonce, and
+   nobody on the network learns anything new. A report leaves ``waiting`` only when the server has
+   answered.
+4. Only one process at a time can use the journal: it holds SQLite's exclusive lock until it ends,
+   however it ends. And a file is known by its bytes, whatever its name.
 
-That at least one arrives follows from 3. The journal cannot know that it was deleted, or put back
-from a copy; nor that a person is in two different files.
+That at least one report of each row arrives follows from 3. The journal cannot know that it was
+deleted or restored from a copy, nor that a person is in two different files.
 """
 
 import hashlib
@@ -31,7 +32,7 @@ from pathlib import Path
 from sottovoce.device.outbox import Waiting
 from sottovoce.shared.errors import OutboxError, must
 
-# Marks the file as a journal, so that no other database is ever taken for one ("Soco").
+# Marks the file as a journal, so that no other database passes for one ("Soco").
 APPLICATION_ID = 0x536F636F
 JOURNAL_VERSION = 1
 
@@ -59,7 +60,7 @@ CREATE TABLE waiting (
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """What a journal is for; another run with it must be for the same."""
+    """What a journal is for. Every run with it must be for the same."""
 
     experiment: str
     population: str
@@ -70,8 +71,8 @@ class Pins:
 class Begun:
     """A file whose rows are being contributed, or were.
 
-    name, columns: hashes of the path and of the columns by which it was begun.
-    rows: how many it has; done: how many of them are done; made: how many reports that gave.
+    name, columns: hashes of the path and of the columns with which it was begun.
+    rows: how many it has. done: how many of them are finished. made: how many reports they gave.
     """
 
     sha256: bytes
@@ -84,15 +85,15 @@ class Begun:
 
     @property
     def finished(self) -> bool:
-        """Every row is done, though reports may still wait."""
+        """Whether every row is finished, though reports may still wait."""
         return self.done == self.rows
 
 
 class Journal:
     """A journal on disk, for this process alone until it is closed.
 
-    path: the file; it is made on the first use.
-    pins: written once; a journal with others is refused.
+    path: the file; the first use creates it.
+    pins: written once; a journal with other pins is refused.
     """
 
     def __init__(self, path: str | PathLike[str], *, pins: Pins) -> None:
@@ -111,7 +112,7 @@ class Journal:
             raise
 
     def close(self) -> None:
-        """Let go of the journal."""
+        """Close the journal and release its lock."""
         self._database.close()
 
     def files(self) -> list[Begun]:
@@ -121,7 +122,7 @@ class Journal:
             return [Begun(*row) for row in self._database.execute(query)]
 
     def begin(self, file: Begun) -> None:
-        """Note a file before its first row is done, and again if that did not come about."""
+        """Note a file before its first row is finished; a second time, if no row was."""
         with self._transaction():
             self._database.execute(
                 "DELETE FROM files WHERE sha256 = ? AND done = 0", (file.sha256,)
@@ -132,12 +133,12 @@ class Journal:
             )
 
     def keep(self, sha256: bytes, *, rows: tuple[int, int], reports: Iterable[bytes]) -> None:
-        """Count rows as done and keep their reports, both or neither.
+        """Count rows as finished and keep their reports, both or neither.
 
-        rows: how many were done before, and how many are now.
+        rows: how many were finished before, and how many are now.
         """
         before, now = rows
-        # Sorted, which is by their random nonces: their order tells nothing of that of the rows.
+        # Sorted by their random nonces, so that their order says nothing about the rows.
         new = [(report,) for report in sorted(reports)]
         with self._transaction():
             changed = self._database.execute(
@@ -150,7 +151,7 @@ class Journal:
             self._database.executemany("INSERT INTO waiting (report) VALUES (?)", new)
 
     def oldest(self, limit: int, *, experiment: str) -> list[Waiting]:
-        """Return the reports that have waited longest; all are of the one experiment."""
+        """Return the reports that have waited longest. All are of the same experiment."""
         query = "SELECT number, report FROM waiting ORDER BY number LIMIT ?"
         with self._trouble():
             found = [Waiting(*row) for row in self._database.execute(query, (limit,))]
@@ -159,7 +160,7 @@ class Journal:
         return found
 
     def remove(self, numbers: Sequence[int]) -> int:
-        """Forget reports that the server has answered, and return how many were still here."""
+        """Remove reports that the server has answered; return how many were still here."""
         with self._transaction():
             return self._database.executemany(
                 "DELETE FROM waiting WHERE number = ?", [(number,) for number in numbers]
@@ -171,7 +172,7 @@ class Journal:
             return int(self._database.execute("SELECT COUNT(*) FROM waiting").fetchone()[0])
 
     def _lock(self) -> None:
-        """Take the lock that is kept, by a transaction that writes nothing."""
+        """Take the lock until the journal is closed, by a transaction that writes nothing."""
         self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._database.execute("BEGIN EXCLUSIVE")
         self._database.execute("COMMIT")
@@ -204,11 +205,11 @@ class Journal:
 
     @contextmanager
     def _trouble(self) -> Iterator[None]:
-        """Fail closed on any trouble: nothing is sent that is not on disk."""
+        """Turn any trouble into an error: nothing is sent that is not on disk."""
         try:
             yield
         except sqlite3.Error as error:
-            # The lowest byte is the kind of trouble; the others say more of it.
+            # The lowest byte is the kind of trouble; the others are details.
             if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
                 raise OutboxError(
                     f"the journal {self.path} must be used by one process at a time;"
@@ -224,7 +225,7 @@ class Journal:
 
 
 def name_of(path: Path) -> bytes:
-    """Return by what a journal knows a path: the journal holds no names of files."""
+    """Return the hash of a path: the journal holds no file names."""
     return hashlib.sha256(os.fsencode(path.resolve())).digest()
 
 
@@ -233,9 +234,9 @@ def _names(pins: Pins) -> str:
 
 
 def _create(path: Path, pins: Pins) -> None:
-    """Make the file elsewhere and give it its name when it is whole.
+    """Create the file under another name, and rename it when it is complete.
 
-    So a file of that name is never half made, and one that was emptied is not taken for a new one.
+    So a journal is never half written, and one that somebody emptied does not pass for a new one.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".journal-") as folder:
@@ -253,7 +254,7 @@ def _create(path: Path, pins: Pins) -> None:
         finally:
             database.close()
         try:
-            # Unlike a rename, a link never takes the place of a journal that another just made.
+            # Unlike a rename, a link never overwrites a journal of another process.
             os.link(unnamed, path)
         except FileExistsError:
             return
@@ -261,7 +262,7 @@ def _create(path: Path, pins: Pins) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Put the new name on disk: a journal that is lost with the power would be made anew."""
+    """Sync the folder, so that a loss of power cannot lose the new journal."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -272,13 +273,13 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _connect(path: Path, *, mode: str = "rw") -> sqlite3.Connection:
-    # As an address, so that SQLite gives no name a meaning of its own, such as ":memory:".
+    # As a URI, so that SQLite does not give a special meaning to names such as ":memory:".
     address = f"{path.absolute().as_uri()}?mode={mode}"
     database = sqlite3.connect(address, uri=True, isolation_level=None, timeout=0)
     try:
-        # FULL would let a loss of power undo a commit just after it, and its rows be done again.
+        # With FULL, a loss of power could undo the last commit: its rows would be sent twice.
         database.execute("PRAGMA synchronous = EXTRA")
-        # A report that was sent is overwritten, and not only forgotten.
+        # Deleted reports are overwritten on disk.
         database.execute("PRAGMA secure_delete = ON")
     except BaseException:
         database.close()

@@ -1,7 +1,7 @@
-"""The way to the server: its current release, and the reports of a journal, with patience.
+"""Gets releases from the server and sends it the reports of a journal, and waits where it must.
 
-What a release and an answer must be like is told by ``releases.py`` and ``sending.py``, as for any
-other device. Here is only who waits, and for how long.
+As for any other device, ``releases.py`` checks releases and ``sending.py`` checks answers. This
+module decides only how long to wait.
 """
 
 import json
@@ -19,23 +19,23 @@ from sottovoce.device.transport import Request, Response, Transport
 from sottovoce.shared.errors import ExperimentError, TransportError, must
 from sottovoce.shared.release import Release
 
-# Nothing of this changes by waiting: the address or the experiment is wrong.
+# Waiting does not help here: the address or the experiment is wrong.
 _NOT_HERE = frozenset({400, 401, 403, 404, 410})
 
-# Seconds that a learner is given at most to count a chunk, and between two looks at how far it is.
+# The most seconds to wait for the learner to count a chunk, and between two looks at its progress.
 MOMENT, LOOK_EVERY = 1.0, 0.03
 
 OnWait = Callable[[str, float], None]
-"""Is told the trouble, and for how many seconds it is waited."""
+"""Called before a pause, with the trouble and the seconds."""
 
 
 class Link:
     """One experiment on one server.
 
     keys: the public keys that may sign its releases, 64 hexadecimal digits each.
-    patience: for how many seconds it goes on without any success before it gives up.
-    taken: how many reports the server has. repeated: how many of these it had before.
-    refused: how many it refused for good, by reason.
+    patience: it gives up after this many seconds without any success.
+    taken: how many reports the server has taken. repeated: how many of these it had before.
+    refused: how many the server refused for good, by reason.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Link:
         self.refused: Counter[str] = Counter()
 
     def release(self) -> Release:
-        """Return the newest release, verified; never an older one than before."""
+        """Return the newest release, verified, and never an older one than before."""
         self._success = self._clock()
         while True:
             response = self._answer(ask_for(self._server, self._experiment, known=self._known))
@@ -83,7 +83,7 @@ class Link:
             return self._newest(found)
 
     def send(self, journal: Journal) -> None:
-        """Send all that waits in a journal."""
+        """Send all reports that wait in a journal."""
         sender = Sender(
             self._server, experiment=self._experiment, outbox=journal, backoff=self._backoff
         )
@@ -101,9 +101,9 @@ class Link:
         self.repeated += sender.repeated
 
     def wait_for_learner(self) -> None:
-        """Give the learner a moment to count what was sent, so that the next rows meet its policy.
+        """Give the learner time to count what was sent, so that the next rows use its new policy.
 
-        A report for an older policy says less. But it is only a hint: nothing depends on it.
+        A report for an older release tells the learner less. It is still counted.
         """
         page = Request("GET", f"{self._server}/experiments/{self._experiment}/status")
         deadline = self._clock() + MOMENT
@@ -142,7 +142,7 @@ class Link:
         return response
 
     def _wait(self) -> None:
-        """Wait until it is time to try again, or give up if that is too late."""
+        """Wait until the next try is due, or give up if that is too late."""
         wait = self._backoff.wait
         if self._clock() + wait - self._success > self._patience:
             rule = f"answer as it should within {self._patience:g} s"
@@ -154,7 +154,7 @@ class Link:
 
 
 def _is_behind(response: Response | None) -> bool:
-    """Say whether a status page tells of reports that are stored and not learned yet."""
+    """Return whether the server has stored reports that its learner has not counted yet."""
     try:
         table = json.loads(response.body) if response and response.status == 200 else {}
         stored, learned = table["stored"], table["learned"]

@@ -1,4 +1,4 @@
-"""Rows of Parquet files, by PyArrow (the extra "custodian"): the only module that imports it."""
+"""Reads Parquet files with PyArrow (the extra "custodian"); no other module imports PyArrow."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import IO, Any
 from sottovoce.device.contribute.rows import Numbered, find_columns
 from sottovoce.shared.errors import RowsError
 
-# Rows that are in memory at once, as Python objects.
+# How many rows are in memory at once, as Python objects.
 _BATCH = 5000
 
 
@@ -36,11 +36,11 @@ def _open(file: IO[bytes], *, path: Path) -> Any:
 
 
 def _next(batches: Any, columns: Sequence[str], *, path: Path) -> list[list[Any]] | None:
-    # PyArrow's own errors are OSError, ValueError and NotImplementedError, each with one more name.
+    # PyArrow's errors are subclasses of OSError, ValueError and NotImplementedError.
     try:
         batch = next(batches, None)
         return None if batch is None else [batch.column(name).to_pylist() for name in columns]
     except (OSError, ValueError, NotImplementedError) as error:
         trouble = type(error).__name__
-    # Raised out here, so that it does not carry the other error, which may hold a value.
+    # Raised outside of the except clause, because the first error may hold a raw value.
     raise RowsError(f"{path} must be a sound Parquet file; it cannot be read on ({trouble})")

@@ -1,4 +1,4 @@
-"""A row of a log: which columns it is made of, and whether it fits the public schema."""
+"""A logged row: which columns it has, and whether it fits the public schema."""
 
 import math
 from collections import Counter
@@ -15,7 +15,7 @@ from sottovoce.shared.schema import Feature, Numeric
 Numbered = tuple[int, Sequence[Any] | None]
 """The line of a row, or its number in Parquet, and its values in the wanted columns.
 
-None stands for a row with another number of fields than the header.
+The values are None if the row and the header have different numbers of fields.
 """
 
 FIELDS = "has another number of fields than the header"
@@ -23,10 +23,10 @@ FIELDS = "has another number of fields than the header"
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Where a file has what.
+    """Which columns of a file hold the features, the arm and the reward.
 
     arm, reward: the names of these columns.
-    renamed: the column of each feature whose column is not called like the feature.
+    renamed: the column of each feature whose column has another name than the feature.
     """
 
     arm: str = "arm"
@@ -47,7 +47,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Row:
-    """One person of a log. It has no repr, so that no log can hold it."""
+    """One logged row. It has no repr, so that no log file can hold it."""
 
     context: Mapping[str, float | str]
     arm: str
@@ -55,9 +55,9 @@ class Row:
 
 
 def find_columns(wanted: Sequence[str], header: Sequence[str], *, path: Path) -> list[int]:
-    """Return the place of each wanted column.
+    """Return the index of each wanted column.
 
-    The header is not shown: a file that has none begins with a person's row.
+    Errors do not show the header: a file without one begins with a person's row.
     """
     if missing := [name for name in wanted if name not in header]:
         raise RowsError(f"{path} must have the columns {list(wanted)}; it lacks {missing}")
@@ -69,7 +69,7 @@ def find_columns(wanted: Sequence[str], header: Sequence[str], *, path: Path) ->
 class Judge:
     """Reads the values of a row, or says why the row is refused: by column, never by value.
 
-    clamped: how many numbers lay outside the bounds of each feature. The device clamps them.
+    clamped: how many numbers were outside the bounds of each feature. The device clamps them.
     """
 
     def __init__(self, experiment: Experiment, columns: Columns) -> None:
@@ -84,7 +84,7 @@ class Judge:
     def read(self, values: Sequence[Any] | None) -> Row | str:
         """Return the row, or the reason for which it is refused.
 
-        values: in the order of ``Columns.names``; None for a row whose fields do not add up.
+        values: in the order of ``Columns.names``; None for a row with a wrong number of fields.
         """
         if values is None:
             return FIELDS
@@ -117,7 +117,7 @@ class Judge:
             return f"{self._columns.arm} is not an arm of the experiment"
         if _is_missing(outcome):
             return f"{self._columns.reward} is missing"
-        # Yes and no are outcomes too; the features of a schema have no such kind.
+        # A reward may be a bool; a feature may not.
         reward = float(outcome) if isinstance(outcome, bool) else _number(outcome)
         if reward is None:
             return f"{self._columns.reward} is not a number"
@@ -132,7 +132,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _number(value: Any) -> float | None:
-    """Return a finite number, from text too; Python's own "1_000" is nobody else's number."""
+    """Return a finite number, also from text; "1_000" is refused, as only Python reads it."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
         return None
     if isinstance(value, str) and "_" in value:
@@ -145,10 +145,10 @@ def _number(value: Any) -> float | None:
 
 
 def _text(value: Any) -> str:
-    """Return a level or an arm as text; whole numbers are written without a point."""
+    """Return a level or an arm as text; whole numbers have no decimal point."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    # Of any other kind: no name, and so neither a level nor an arm.
+    # Anything else is neither a level nor an arm.
     return str(value) if type(value) is int else ""

@@ -1,7 +1,7 @@
-"""A custodian's file: what it is, whether it changed, and its rows one after another.
+"""A custodian's file: its hash, whether it has changed, and its rows one after another.
 
-A file is known by the SHA-256 of its bytes. Whatever is wrong with it is an error that names the
-file, a line and columns, and never holds what stands there.
+A file is known by the SHA-256 of its bytes. Errors name the file, a line and columns, and never
+show a value.
 """
 
 import csv
@@ -25,11 +25,11 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file as it was when it was looked at.
+    """A file as it was when it was hashed.
 
     sha256: of its bytes.
-    stamp: what the file system says of it; another one means that somebody wrote to it.
-    begins: the SHA-256 of its first bytes, for each of the sizes that were asked for.
+    stamp: its size, time and inode; if they differ later, somebody wrote to the file.
+    begins: the SHA-256 of its first bytes, for each of the requested sizes.
     """
 
     path: Path
@@ -39,13 +39,13 @@ class Source:
     begins: Mapping[int, bytes]
 
     def check_unchanged(self) -> None:
-        """Refuse a file that somebody wrote to since it was looked at."""
+        """Refuse a file that somebody wrote to since it was hashed."""
         if _stamp(self.path) != self.stamp:
             raise RowsError(f"{self.path} must not change while it is read; it did")
 
 
 def look(path: Path, *, sizes: Iterable[int] = ()) -> Source:
-    """Read a file once through for its hash, and for the hash of its first so many bytes."""
+    """Hash a file, and its first bytes for each of some sizes."""
     if not path.name.lower().endswith(KINDS):
         raise RowsError(must(str(path), f"end with one of {list(KINDS)}", "another ending"))
     digest, begins, done = hashlib.sha256(), {}, 0
@@ -64,7 +64,7 @@ def look(path: Path, *, sizes: Iterable[int] = ()) -> Source:
 
 @contextmanager
 def reading(source: Source, columns: Sequence[str]) -> Iterator[Iterator[Numbered]]:
-    """Open a file for the wanted columns of its rows."""
+    """Open a file, and yield its rows with the wanted columns."""
     name = source.path.name.lower()
     with _opened(source.path) as file:
         source.check_unchanged()
@@ -80,14 +80,14 @@ def reading(source: Source, columns: Sequence[str]) -> Iterator[Iterator[Numbere
 
 
 def _csv_rows(text: TextIO, columns: Sequence[str], *, path: Path) -> Iterator[Numbered]:
-    """Read CSV with a header, in UTF-8; empty lines are no rows."""
+    """Read CSV with a header, in UTF-8; empty lines are skipped."""
     reader = csv.reader(text, strict=True)
     header = _next(reader, path=path)
     if not header:
         raise RowsError(f"{path} must begin with a header row; its first line is empty")
     places = find_columns(columns, header, path=path)
     while True:
-        # A row with line breaks in quotes is named by the line where it begins.
+        # A row that spans several lines has the number of its first line.
         line = reader.line_num + 1
         fields = _next(reader, path=path)
         if fields is None:
@@ -105,7 +105,7 @@ def _next(reader: Any, *, path: Path) -> list[str] | None:
         trouble = type(error).__name__
     else:
         return fields
-    # Raised out here, so that it does not carry the other error, which may hold the row.
+    # Raised outside of the except clause, because the first error may hold the row.
     raise RowsError(f"{path} must be CSV in UTF-8; from line {line} on it is not ({trouble})")
 
 

@@ -1,4 +1,4 @@
-"""What a run did, in figures and in words: counts, lines and reasons, and no value of any row."""
+"""What a run did, in figures and in words: counts, lines and reasons, but no value of a row."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ class FileSummary:
     """What became of one file in this run.
 
     survey: its rows, and which of them do not fit.
-    before: rows that earlier runs had done; all of them, and the file was finished already.
-    sent: reports that this run made of it.
+    before: how many rows earlier runs had finished.
+    sent: how many reports this run made of it.
     """
 
     path: str
@@ -24,7 +24,7 @@ class FileSummary:
 
     @property
     def finished(self) -> bool:
-        """There was nothing left to do."""
+        """Whether earlier runs had finished all rows."""
         return 0 < self.survey.rows == self.before
 
 
@@ -33,10 +33,10 @@ class Contribution:
     """What one run did.
 
     epsilon: what each row spends.
-    rows: of all files. sent: reports that this run made of them.
-    waited: reports that an earlier run had made, and this one sent.
-    stored, repeated, refused: what the server said of all of these; one that is repeated it had
-        already, from a run that was stopped before it heard so.
+    rows: of all files. sent: how many reports this run made of them.
+    waited: how many reports an earlier run had made, and this one sent.
+    stored, repeated, refused: what the server said of these reports. It had the repeated ones
+        already, from a run that was stopped before the answer came.
     """
 
     experiment: str
@@ -53,9 +53,9 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a file is.
+    """How many rows of a file are finished.
 
-    rows: how many it has; None while it is read through for the first time.
+    rows: how many it has; None while the file is read for the first time.
     """
 
     path: str

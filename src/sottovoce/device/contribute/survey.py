@@ -1,7 +1,7 @@
-"""The first time through a file, before anything is made of it: which rows fit the schema.
+"""The first pass over a file, before any report is made: which rows fit the schema.
 
-Whatever is wrong with a file as a whole is found here, while nothing has been sent yet. As a file
-is known by its bytes and the experiment is pinned, each run finds the same.
+It finds whatever is wrong with a file as a whole before anything is sent. The file's bytes and the
+experiment are pinned, so each run finds the same.
 """
 
 from collections import Counter
@@ -15,10 +15,10 @@ from sottovoce.shared.errors import RowsError
 from sottovoce.shared.experiment import Experiment
 
 MOST_LINES = 1000
-"""How many line numbers are kept for each reason; all rows are counted."""
+"""The most line numbers to keep for each reason; all rows are counted."""
 
 OnRefusal = Callable[[Path, int, str], None]
-"""Is told each refused row: the file, the line and the reason."""
+"""Called for each refused row, with the file, the line and the reason."""
 
 _TELL_EVERY = 10_000
 
@@ -27,8 +27,8 @@ _TELL_EVERY = 10_000
 class Refused:
     """Rows that do not fit, for one reason.
 
-    lines: where they begin, header = line 1; the first ``MOST_LINES`` of them. In Parquet, the
-        numbers of the rows, from 1.
+    lines: the first ``MOST_LINES`` lines where such rows begin; the header is line 1. In Parquet,
+        the numbers of the rows, from 1.
     """
 
     rows: int
@@ -57,9 +57,9 @@ def survey(
     on_refusal: OnRefusal,
     on_rows: Callable[[int], None],
 ) -> Survey:
-    """Read a file through and judge its rows; a file without a single row that fits is refused.
+    """Read a file and judge its rows; a file without a single fitting row is refused.
 
-    on_rows: is told from time to time how many rows were read.
+    on_rows: called from time to time with the number of rows read.
     """
     judge = Judge(experiment, columns)
     rows, counts, lines = 0, Counter[str](), dict[str, list[int]]()
