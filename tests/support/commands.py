@@ -1,0 +1,44 @@
+"""The command line as data, for what is compared with it."""
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any, NamedTuple
+
+import typer
+
+from sottovoce.cli import app
+
+
+class Option(NamedTuple):
+    """One option or argument of a command.
+
+    names: ``--n`` and the like; of an argument, its name in capitals.
+    default: as a user would type it; None where there is none.
+    """
+
+    names: tuple[str, ...]
+    required: bool
+    is_flag: bool
+    default: str | None
+
+
+def _options(command: Any) -> Iterator[Option]:
+    for each in command.params:
+        argument = each.param_type_name == "argument"
+        names = [each.opts[0].upper()] if argument else [*each.opts, *each.secondary_opts]
+        default = each.default.value if isinstance(each.default, Enum) else each.default
+        is_flag = isinstance(default, bool)
+        text = None if default is None or is_flag else str(default)
+        yield Option(tuple(names), each.required, is_flag, text)
+
+
+def _commands(command: Any, path: str) -> Iterator[tuple[str, list[Option]]]:
+    for name, each in command.commands.items():
+        if hasattr(each, "commands"):
+            yield from _commands(each, f"{path}{name} ")
+        else:
+            yield path + name, list(_options(each))
+
+
+COMMANDS = dict(_commands(typer.main.get_command(app), ""))
+"""The options of each command, by its name without ``sottovoce``."""
