@@ -17,10 +17,10 @@ from scipy import special, stats
 
 import sottovoce as sv
 from sottovoce.lab.baselines import Linear, Neural, sphere
-from sottovoce.lab.baselines.descent import Descent, DescentPlay, send
+from sottovoce.lab.baselines.descent import Descent, DescentPolicy, send
 from sottovoce.lab.baselines.models import features
 from sottovoce.lab.compiled import compiled
-from sottovoce.lab.crowd.play import Floats
+from sottovoce.lab.environments import Floats
 
 RATE = 1e-6
 REPORTS = 20_000
@@ -37,9 +37,9 @@ def experiment(arms: int = 2, *, epsilon: float = 1.0, aux: float = 4.0) -> sv.E
 
 
 def descent_of(baseline: Linear | Neural, asked: sv.Experiment) -> Descent:
-    play = baseline.play(asked)
-    assert isinstance(play, DescentPlay)
-    return play.descent
+    policy = baseline(asked)
+    assert isinstance(policy, DescentPolicy)
+    return policy.state
 
 
 @compiled

@@ -16,10 +16,10 @@ import sottovoce as sv
 from sottovoce.estimate.history import Cut, Elimination
 from sottovoce.estimate.ldpmab import method
 from sottovoce.estimate.ldpmab.constants import constants
-from sottovoce.lab.crowd.ldpmab import steps
-from sottovoce.lab.crowd.ldpmab.play import paths_of, release_of
-from sottovoce.lab.crowd.ldpmab.state import CONTESTED, NODES, Crowd, begin
 from sottovoce.lab.environments import Exponential, Slope, behaviour, draw_people
+from sottovoce.lab.ldpmab import steps
+from sottovoce.lab.ldpmab.policy import paths_of, release_of
+from sottovoce.lab.ldpmab.state import CONTESTED, NODES, Crowd, Fixed, begin
 from sottovoce.lab.people import meet
 from sottovoce.lab.simulate import Auxiliary, simulate
 from support.insides import crowd_of, state_of
@@ -226,7 +226,7 @@ def test_the_leaking_noise_is_not_the_honest_one() -> None:
 def random_crowd(rng: np.random.Generator, experiment: sv.Experiment) -> Crowd:
     """A crowd in the middle of things: some bins, some arms gone, sums of any size."""
     settings = constants(experiment)
-    crowd = begin(settings, release_every=experiment.release_every, leaking=False)
+    crowd = begin(settings)
     for _ in range(int(rng.integers(0, 7))):
         nodes = range(crowd.totals[NODES])
         shallow = [n for n in nodes if crowd.child[n] == n and crowd.depth[n] < settings.deepest]
@@ -296,7 +296,7 @@ def test_from_the_same_sums_the_crowd_and_the_learner_decide_the_same(preset: An
             crowd.fresh[m] = 1
             crowd.owed[:, m] = -1  # cancels the noise of this one report
             state.users[m] += 1
-        steps.step(crowd, constants(experiment), rng)
+        steps.step(crowd, Fixed(constants(experiment), leaking=False), rng)
         after, events = method.step(
             state, constants(experiment), seed=0, reported=reported.tolist()
         )

@@ -28,12 +28,13 @@ from sottovoce.estimate.whisper.book import WhisperBook
 from sottovoce.estimate.whisper.constants import constants
 from sottovoce.estimate.whisper.layouts import WhisperLayouts
 from sottovoce.estimate.whisper.policy import partition_of, policies_of
-from sottovoce.lab.crowd.whisper import play as crowd_play
-from sottovoce.lab.crowd.whisper import tables
-from sottovoce.lab.crowd.whisper.play import WhisperPlay
-from sottovoce.lab.environments import Exponential, Slope, behaviour, draw_people
+from sottovoce.lab.driver import Driver
+from sottovoce.lab.environments import Exponential, Rows, Slope, behaviour, draw_people
 from sottovoce.lab.people import meet
 from sottovoce.lab.simulate import Auxiliary, simulate
+from sottovoce.lab.whisper import policy as crowd_policy
+from sottovoce.lab.whisper import tables
+from sottovoce.lab.whisper.policy import WhisperPolicy
 from sottovoce.shared import questions
 from sottovoce.shared.questions import sheet
 from sottovoce.shared.shares import SHARES
@@ -306,18 +307,17 @@ class Batch:
     def crowd(self, seed: int) -> dict[str, Floats]:
         experiment, world = self.experiment, self.setting.environment
         rng = np.random.default_rng(10**6 + seed)
-        play = WhisperPlay(experiment)
+        policy = WhisperPolicy(experiment)
         before = self.start(experiment)
-        play.board = copy_of(before)
-        play.answers = tables.answers(play.board, play.constants)
+        policy.go_on_with(copy_of(before))
+        driver = Driver(policy, experiment, np.empty((0, world.dimension)))
+        driver.chance = rng
         for m, log in enumerate(self.setting.rows, start=1):
             people = draw_people(world, rng, log.users)
             logged = rng.choice(world.arms, size=log.users, p=behaviour(world.arms, log.kappa))
-            play.contribute(rng, m, *people, logged)
-        people = draw_people(world, rng, self.setting.people)
-        nowhere, scratch = np.empty((0, 2)), np.empty((1, 0, world.arms))
-        play.serve(rng, *people, nowhere, np.zeros(1), np.empty(1), scratch)
-        return self.read(before, play.board)
+            driver.contribute_rows(Rows(*people, logged), m)
+        driver.serve_people(draw_people(world, rng, self.setting.people))
+        return self.read(before, policy.board)
 
     def differences(self, one: list[dict[str, Floats]], other: list[dict[str, Floats]]) -> set[str]:
         """Which kinds of sums differ in law, each with its share of the false alarms."""
@@ -427,7 +427,7 @@ def test_a_crowd_with_a_slightly_different_mechanism_is_told_apart(
         table[:, column] *= factor
         return table
 
-    monkeypatch.setattr(crowd_play, "laws", altered)
+    monkeypatch.setattr(crowd_policy, "laws", altered)
     batch = BATCHES[name]
     crowd = [batch.crowd(seed) for seed in range(5 * batch.runs)]
     assert shows in batch.differences(sums_of_devices(name), crowd)
@@ -540,7 +540,7 @@ def test_a_crowd_that_tells_of_rewards_with_other_noise_is_told_apart(
         row[column] *= factor
         return row
 
-    monkeypatch.setattr(crowd_play, "reward_law", altered)
+    monkeypatch.setattr(crowd_policy, "reward_law", altered)
     batch = AUDITED[name]
     crowd = [batch.crowd(seed) for seed in range(5 * batch.runs)]
     assert batch.differences(audits_of_devices(name), crowd) == {"audit"}

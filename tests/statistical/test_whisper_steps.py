@@ -20,8 +20,8 @@ from sottovoce.estimate.whisper import answers, places, rules
 from sottovoce.estimate.whisper.board import Board, begin, paths, roomy
 from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.estimate.whisper.policy import policies_of
-from sottovoce.lab.crowd.whisper import draws, tables
-from sottovoce.lab.crowd.whisper import people as kernel
+from sottovoce.lab.whisper import draws, tables
+from sottovoce.lab.whisper import people as kernel
 from sottovoce.shared.questions import LOGGED, Kind, is_by_arm, may_halve, question_of, sheet
 from sottovoce.shared.shares import REWARD_SHARE
 from sottovoce.shared.subset import odds, unpack
@@ -173,7 +173,7 @@ class Mirror:
             kernel.audit(self.board, self.told[0], self.told[1] / row[tables.SIGNAL])
             self.told[:] = 0.0
         self.board = roomy(self.board, self.constants)
-        kernel.step(self.board, self.constants)
+        kernel.decide(self.board, self.constants)
 
 
 def assert_same(ours: Board, theirs: Board) -> None:
@@ -278,6 +278,6 @@ def test_where_arms_are_equal_the_kernel_and_the_learner_choose_the_same() -> No
         ours.totals[[places.REPORTS, places.SERVED]] = 60
         theirs = copy_of(ours)
         for _ in range(3):
-            kernel.step(ours, settings)
+            kernel.decide(ours, settings)
             rules.step(theirs, settings)
             assert_same(ours, theirs)

@@ -5,10 +5,10 @@ from sottovoce.estimate.ldpmab import method
 from sottovoce.estimate.ldpmab.book import LdpmabBook
 from sottovoce.estimate.whisper.board import Board
 from sottovoce.estimate.whisper.book import WhisperBook
-from sottovoce.lab.crowd.ldpmab.play import LdpmabPlay
-from sottovoce.lab.crowd.ldpmab.state import Crowd
-from sottovoce.lab.crowd.whisper.play import WhisperPlay
+from sottovoce.lab.ldpmab.policy import LdpmabPolicy
+from sottovoce.lab.ldpmab.state import Crowd
 from sottovoce.lab.simulate import Result
+from sottovoce.lab.whisper.policy import WhisperPolicy
 
 
 def state_of(learner: sv.Learner) -> method.State:
@@ -17,13 +17,13 @@ def state_of(learner: sv.Learner) -> method.State:
 
 
 def crowd_of(result: Result) -> Crowd:
-    assert isinstance(result.play, LdpmabPlay)
-    return result.play.crowd
+    assert isinstance(result.policy, LdpmabPolicy)
+    return result.policy.state
 
 
 def board_of(whose: sv.Learner | Result) -> Board:
-    holder = whose._book if isinstance(whose, sv.Learner) else whose.play
-    assert isinstance(holder, WhisperBook | WhisperPlay)
+    holder = whose._book if isinstance(whose, sv.Learner) else whose.policy
+    assert isinstance(holder, WhisperBook | WhisperPolicy)
     return holder.board
 
 

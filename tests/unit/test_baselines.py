@@ -11,9 +11,11 @@ from typer.testing import CliRunner
 import sottovoce as sv
 from sottovoce.cli import app
 from sottovoce.estimate.history import Cut, Elimination
-from sottovoce.lab.baselines import Abse, Linear, Neural, baseline_from, baseline_to_table
-from sottovoce.lab.baselines.descent import REPORTS, SERVED, DescentPlay, receive
-from sottovoce.lab.environments import Exponential, Floats, Slope, regret_at_random
+from sottovoce.lab.baselines import Abse, Linear, Neural
+from sottovoce.lab.baselines.descent import REPORTS, SERVED, DescentPolicy, receive, step
+from sottovoce.lab.driver import Driver
+from sottovoce.lab.environments import Exponential, Floats, People, Slope, regret_at_random
+from sottovoce.lab.methods import baseline_to_table, method_of
 from sottovoce.lab.simulate import Auxiliary, simulate
 from sottovoce.lab.sweep import sweep
 
@@ -84,14 +86,14 @@ def test_it_learns_where_it_can(method: Any, world: Any, share: float) -> None:
 def test_a_baseline_goes_by_its_name_and_by_its_table() -> None:
     baselines: list[Abse | Linear | Neural] = [Abse(), Linear(), Neural()]
     for name, baseline in zip(NAMES, baselines, strict=True):
-        assert baseline_from(name) == baseline
-        assert baseline_from({"name": name}) == baseline
-        assert baseline_from(baseline_to_table(baseline)) == baseline
+        played = (baseline, name, {"name": name}, baseline_to_table(baseline))
+        assert [method_of(each).begin for each in played] == [baseline] * 4
+        assert [method_of(each).name for each in played] == [name] * 4
         assert pickle.loads(pickle.dumps(baseline)) == baseline  # noqa: S301 - our own
-        assert hash(baseline) == hash(baseline_from(name))
-    assert baseline_from({"name": "nn", "width": 3}) == Neural(width=3)
+        assert hash(baseline) == hash(method_of(name).begin)
+    assert method_of({"name": "nn", "width": 3}).begin == Neural(width=3)
     for other in ("whisper", "ldpmab", sv.Whisper(), {"name": "ldpmab", "preset": "paper"}):
-        assert baseline_from(other) is None
+        assert method_of(other).name in ("whisper", "ldpmab")
 
 
 @pytest.mark.parametrize(
@@ -107,9 +109,9 @@ def test_a_baseline_goes_by_its_name_and_by_its_table() -> None:
         (lambda: Neural(width=0), "width of nn must be a whole number >= 1"),
         (lambda: Neural(clip=0), "clip of nn must be finite and > 0"),
         (lambda: Neural(delay="x"), "delay of nn must be finite and >= 0"),  # type: ignore[arg-type]
-        (lambda: baseline_from("guess"), "the method's name must be one of .*'nn'"),
-        (lambda: baseline_from(Abse), r"a method must be an object; got the class Abse: add \(\)"),
-        (lambda: baseline_from({"name": "nn", "hight": 2}), "method nn .*hight"),
+        (lambda: method_of("guess"), "the method's name must be one of .*'nn'"),
+        (lambda: method_of(Abse), r"a method must be an object; got the class Abse: add \(\)"),
+        (lambda: method_of({"name": "nn", "hight": 2}), "method nn .*hight"),
     ],
 )
 def test_a_bad_setting_is_refused(make: Any, message: str) -> None:
@@ -224,14 +226,13 @@ def test_abse_pulls_the_arms_that_the_plain_algorithm_pulls(dimension: int) -> N
         horizon=6000,
         release_every=1,
     )
-    play = settings.play(experiment)
+    driver = Driver(settings(experiment), experiment, contexts[:50])
     means = np.tile([0.0, 0.25, 1.0], (6000, 1))  # which arm was pulled, from what was lost
-    regret, policies = np.empty(6001), np.empty((6001, 50, 3))
-    play.serve(rng, contexts, means, outcomes, contexts[:50], np.zeros(1), regret, policies)
-    costs = np.diff(regret[:6000], prepend=0.0)
+    driver.serve_people(People(contexts, means, outcomes))
+    costs = np.diff(driver.regret[0], prepend=0.0)
     assert [(1.0, 0.75, 0.0).index(round(cost, 9)) for cost in costs] == pulled
     policy = np.empty((6000, 3))
-    play.look(contexts, policy)
+    driver.look(contexts, policy)
     for x, chances in zip(contexts, policy, strict=True):
         (cell,) = (
             cell
@@ -266,13 +267,13 @@ def test_the_history_of_abse_tells_its_partition() -> None:
 
 
 def test_abse_does_not_care_how_much_room_it_began_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sottovoce.lab.baselines import abse_play
+    from sottovoce.lab.baselines import abse_bins
 
     settings: dict[str, Any] = {"epsilon": 1, "n": 20_000, "seed": 5, "method": "abse"}
     expected = simulate(Exponential(), **settings)
     assert len({d.event.path for d in expected.history}) > 64
-    allocate: Any = abse_play._allocate
-    monkeypatch.setattr(abse_play, "_allocate", lambda n, **k: allocate(max(n, 4096), **k))
+    allocate: Any = abse_bins._allocate
+    monkeypatch.setattr(abse_bins, "_allocate", lambda n, **k: allocate(max(n, 4096), **k))
     assert simulate(Exponential(), **settings).regret.tolist() == expected.regret.tolist()
 
 
@@ -284,16 +285,16 @@ def test_abse_refuses_a_cube_with_too_many_corners() -> None:
 # --- private gradients ----------------------------------------------------------------------------
 
 
-def descent_of(play: Any) -> Any:
-    assert isinstance(play, DescentPlay)
-    return play.descent
+def descent_of(policy: Any) -> Any:
+    assert isinstance(policy, DescentPolicy)
+    return policy.state
 
 
 @pytest.mark.parametrize("method", ["linear", "nn"])
 def test_everybody_sends_one_report(method: str) -> None:
     rows = [Auxiliary(700, 4.0), Auxiliary(350, 2.0)]
     result = simulate(Slope(), method=method, epsilon=1, n=1234, seed=0, auxiliary=rows)
-    totals = descent_of(result.play).totals
+    totals = descent_of(result.policy).totals
     assert (totals[REPORTS], totals[SERVED]) == (1234 + 1050, 1234)
     assert result.people.tolist() == [*range(50, 1234, 100), 1234]
 
@@ -303,13 +304,14 @@ def test_the_learner_s_step() -> None:
         arms=["a", "b"], context=[sv.Numeric("x", 0, 1)], epsilon=1, release_every=2
     )
     linear = Linear(step=3, delay=4, power=0.5, ridge=0.1)
-    descent = descent_of(linear.play(experiment))
+    descent = descent_of(linear(experiment))
     descent.theta[:] = [[1, 2], [3, 4]]
     descent.report[:] = [1, 0, 0, -1]
-    assert not receive(descent)
-    assert descent.theta.tolist() == [[1, 2], [3, 4]]  # released after every second report
+    receive(descent)
+    assert descent.theta.tolist() == [[1, 2], [3, 4]]  # until the next step
     descent.report[:] = [0, 0, 2, 0]
-    assert receive(descent)
+    receive(descent)
+    step(descent, None, np.random.default_rng(0))
     one, two = 3 * 2 / 5**0.5, 3 * 2 / 6**0.5
     left = 1 - 0.1 * (one + two)
     expected = np.array([[left - one, 2 * left], [3 * left - 2 * two, 4 * left + one]])

@@ -15,9 +15,9 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.estimate.diagnosis import Audit, Diagnosis, Source
-from sottovoce.lab.crowd.whisper.play import WhisperPlay
 from sottovoce.lab.environments import Environment, Exponential, Floats, Slope
 from sottovoce.lab.simulate import Auxiliary, Result, simulate
+from sottovoce.lab.whisper.policy import WhisperPolicy
 from support.examples import experiment
 
 
@@ -92,8 +92,8 @@ def audit(**changes: Any) -> Audit:
 
 
 def diagnosis_of(result: Result) -> Diagnosis:
-    assert isinstance(result.play, WhisperPlay)
-    return result.play.diagnosis()
+    assert isinstance(result.policy, WhisperPolicy)
+    return result.policy.diagnosis(result.reports)
 
 
 # --- by hand --------------------------------------------------------------------------------------
@@ -322,8 +322,8 @@ def test_good_rows_promise_what_the_policy_brings() -> None:
 
 def told(result: Result, *, delivered: float, promised: float, answers: int) -> Source:
     """Its one source, if people had told so; gains beyond arms at random, which bring 1/2."""
-    assert isinstance(result.play, WhisperPlay)
-    result.play.board.audit[:] = [answers, answers * delivered, answers * promised, 0.0]
+    assert isinstance(result.policy, WhisperPolicy)
+    result.policy.board.audit[:] = [answers, answers * delivered, answers * promised, 0.0]
     return diagnosis_of(result).sources[0]
 
 

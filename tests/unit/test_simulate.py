@@ -162,7 +162,7 @@ def test_a_run_does_not_care_how_much_room_it_began_with(
 ) -> None:
     """Growing in the middle of a run changes nothing."""
     from sottovoce.estimate.whisper import board
-    from sottovoce.lab.crowd.ldpmab import state
+    from sottovoce.lab.ldpmab import state
 
     settings: dict[str, Any] = {"epsilon": 1024, "n": 20_000, "seed": 5, "method": method}
     settings["auxiliary"] = [Auxiliary(40_000, 1024)] if method == "whisper" else []

@@ -77,14 +77,14 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Ask what would happen: the mean regret of a method in a simulated world."""
-    from sottovoce.lab.ask import ask
+    from sottovoce.lab.mean_regret import mean_regret
 
     settings: Method | str = method.value
     if method is MethodName.whisper:
         settings = Whisper(guarantee.value, delta, public_arms)
     elif method is MethodName.ldpmab:
         settings = Ldpmab(preset.value, c)
-    answer = ask(
+    found = mean_regret(
         model.value,
         method=settings,
         epsilon=epsilon,
@@ -94,13 +94,13 @@ def simulate(
         seed=seed,
     )
     if as_json:
-        console.print_json(json.dumps(asdict(answer)))
+        console.print_json(json.dumps(asdict(found)))
         return
-    error = "" if answer.standard_error is None else f" ± {answer.standard_error:.0f}"
+    error = "" if found.standard_error is None else f" ± {found.standard_error:.0f}"
     console.print(
-        f"regret {answer.regret_mean:.0f}{error} over {reps} runs,"
-        f" {answer.regret_mean / answer.regret_at_random:.2f} of what arms at random lose"
-        f" ({answer.regret_at_random:.0f})"
+        f"regret {found.regret_mean:.0f}{error} over {reps} runs,"
+        f" {found.regret_mean / found.regret_at_random:.2f} of what arms at random lose"
+        f" ({found.regret_at_random:.0f})"
     )
     if public_arms:
         console.print(

@@ -1,8 +1,7 @@
-"""Compile the estimator's rules as they stand, for the lab's crowd.
+"""Compile plain functions for the lab, as they stand.
 
-``estimate`` knows nothing of compilers. Here its rules, plain functions that call each other, are
-handed to numba unchanged: each gets the others in their compiled form as its globals. There is no
-second copy of any rule that could drift.
+``estimate`` and ``shared`` know nothing of compilers. Here their plain functions are handed to
+numba unchanged. There is no second copy of any rule that could drift.
 
 Compiled code is kept in a folder named after the source it was made from, so that an edited rule
 never meets a stale kernel.
@@ -10,44 +9,68 @@ never meets a stale kernel.
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import FunctionType, ModuleType, SimpleNamespace
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numba
 
 from sottovoce.lab.sources import source_digest
 
+Function = Callable[..., Any]
 
-def compile_rules(*modules: ModuleType, inline: bool) -> SimpleNamespace:
-    """Return the functions of modules that call each other, compiled.
+
+def compile_rules(
+    *modules: ModuleType, inline: bool, replace: Mapping[Function, Function] | None = None
+) -> dict[Function, Function]:
+    """Compile all functions of some modules; return the compiled form of each.
+
+    Each function keeps the globals of its own module. Only functions that are compiled here are
+    replaced in them, by their compiled form, whatever name they go by.
 
     inline: into each of their callers, for small functions; large ones take long to compile so.
+    replace: functions to be called in place of some of the modules' own; compiled ones.
     """
-    mine = {
-        name: function
-        for module in modules
-        for name, function in vars(module).items()
-        if isinstance(function, FunctionType) and function.__module__ == module.__name__
-    }
-    world = {name: value for module in modules for name, value in vars(module).items()}
-    for name, function in mine.items():
-        copy = FunctionType(function.__code__, world, name, function.__defaults__)
-        world[name] = numba.njit(cache=True, forceinline=inline)(copy)
-    return SimpleNamespace(**{name: world[name] for name in mine})
+    forms: dict[Function, Function] = dict(replace or {})
+    # numba keeps forms of a function apart on disk by its qualified name.
+    name = "".join(sorted({form.__module__ + "." for form in forms.values()}))
+    worlds = [dict(vars(module)) for module in modules]
+    for module, world in zip(modules, worlds, strict=True):
+        for function in vars(module).values():
+            own = isinstance(function, FunctionType) and function.__module__ == module.__name__
+            if own and function not in forms:
+                copy = _copy(function, world, name)
+                forms[function] = numba.njit(cache=True, forceinline=inline)(copy)
+    for world in worlds:
+        for word, value in world.items():
+            if isinstance(value, FunctionType) and value in forms:
+                world[word] = forms[value]
+    return forms
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def compile_for(name: str, function: Function, replace: Mapping[str, Any]) -> Function:
+    """Compile one function with some of its globals replaced; ``name`` tells its forms apart."""
+    return compiled(_copy(function, {**function.__globals__, **replace}, f"{name}."))
+
+
+def compiled(function: Function) -> Function:
     """Compile one of the lab's own functions."""
-    kernel: Callable[..., Any] = numba.njit(cache=True)(function)
+    kernel: Function = numba.njit(cache=True)(function)
     return kernel
 
 
-def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+def inlined(function: Function) -> Function:
     """Compile a small function into each of its callers; a call would cost more than its work."""
-    kernel: Callable[..., Any] = numba.njit(cache=True, forceinline=True)(function)
+    kernel: Function = numba.njit(cache=True, forceinline=True)(function)
     return kernel
+
+
+def _copy(function: Any, world: dict[str, Any], name: str) -> FunctionType:
+    """Return the same function with other globals, and a name before its own."""
+    copy = FunctionType(function.__code__, world, function.__name__, function.__defaults__)
+    copy.__qualname__ = name + function.__qualname__
+    return copy
 
 
 def _keep_kernels() -> None:

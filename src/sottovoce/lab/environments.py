@@ -8,7 +8,7 @@ means (n, K)``, which is asked instead of the two (lab/data/deck.py).
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,34 @@ from sottovoce.shared.errors import ExperimentError, must
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
+
+
+class People(NamedTuple):
+    """People of the target, before they get an arm."""
+
+    contexts: Floats  # (n, d)
+    means: Floats  # (n, K) what each arm brings them on average
+    outcomes: Floats  # (n, K) what it would bring; 0 rows if 1 with probability ``means``, else 0
+
+    def rewards(self, arms: Counts, rng: np.random.Generator) -> Floats:
+        """Return what the arms (n,) bring these people, (n,)."""
+        each = np.arange(len(self.means))
+        if len(self.outcomes):
+            return np.asarray(self.outcomes[each, arms])
+        return np.asarray(rng.random(len(each)) < self.means[each, arms], dtype=np.float64)
+
+
+class Rows(NamedTuple):
+    """Logged rows of an auxiliary population: as ``People``, with the arm that each has had."""
+
+    contexts: Floats  # (n, d)
+    means: Floats  # (n, K)
+    outcomes: Floats  # (n, K)
+    arms: Counts  # (n,)
+
+    def rewards(self, rng: np.random.Generator) -> Floats:
+        """Return what they got, (n,)."""
+        return People(*self[:3]).rewards(self.arms, rng)
 
 
 class Environment(Protocol):
@@ -181,14 +209,8 @@ def losses_at_random(environment: Environment, *, people: int = 200_000) -> Floa
     return np.asarray(means.max(axis=1) - means.mean(axis=1))
 
 
-def draw_people(
-    environment: Environment, rng: np.random.Generator, n: int
-) -> tuple[Floats, Floats, Floats]:
-    """Draw people: their contexts (n, d), means (n, K), and what each arm would bring (n, K).
-
-    The last has no rows if rewards are 1 with probability ``means``. What an environment of a
-    user's own returns is checked here.
-    """
+def draw_people(environment: Environment, rng: np.random.Generator, n: int) -> People:
+    """Draw people. What an environment of a user's own returns is checked here."""
     deal = getattr(environment, "deal", None)
     if deal is not None:
         dealt, brings = deal(rng, n)
@@ -201,13 +223,13 @@ def draw_people(
         means = means_at(environment, contexts)
     rewards = getattr(environment, "rewards", None)
     if rewards is None:
-        return contexts, means, np.empty((0, environment.arms))
+        return People(contexts, means, np.empty((0, environment.arms)))
     # Each person gets one arm, so drawing what every arm would bring is the same in law.
     columns = [
         _in_unit_interval(rewards(rng, contexts, arm), (n,), "rewards(rng, contexts, arm)")
         for arm in range(environment.arms)
     ]
-    return contexts, means, np.stack(columns, axis=1)
+    return People(contexts, means, np.stack(columns, axis=1))
 
 
 def means_at(environment: Environment, contexts: Floats) -> Floats:

@@ -9,17 +9,7 @@ measured, not deployed: ordinary floating point, seeded randomness, no device, n
 """
 
 from sottovoce.lab.baselines.abse import Abse
-from sottovoce.lab.baselines.baseline import Baseline
 from sottovoce.lab.baselines.linear import Linear
-from sottovoce.lab.baselines.names import BASELINES, baseline_from, baseline_to_table
 from sottovoce.lab.baselines.neural import Neural
 
-__all__ = [
-    "BASELINES",
-    "Abse",
-    "Baseline",
-    "Linear",
-    "Neural",
-    "baseline_from",
-    "baseline_to_table",
-]
+__all__ = ["Abse", "Linear", "Neural"]

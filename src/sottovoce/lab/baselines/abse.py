@@ -7,11 +7,14 @@ numbers (2.1), (5.1), (5.2) that they run by. The formulas stand beside the code
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from sottovoce.lab.baselines.baseline import check_positive
-from sottovoce.lab.crowd.play import Play
+from sottovoce.lab.baselines.checks import check_positive
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.experiment import Experiment
+
+if TYPE_CHECKING:
+    from sottovoce.lab.driver import CompiledPolicy
 
 PUBLISHED = 2 * math.sqrt(2)
 """The factor of (2.1)."""
@@ -55,15 +58,15 @@ class Abse:
         if self.smoothness > 1:
             raise ExperimentError(must("smoothness of abse", "lie in (0, 1]", self.smoothness))
 
-    def play(self, experiment: Experiment) -> Play:
+    def __call__(self, experiment: Experiment) -> "CompiledPolicy":
         """Begin a run."""
         # Compiled code is loaded only where something is played.
-        from sottovoce.lab.baselines.abse_play import AbsePlay
+        from sottovoce.lab.baselines.abse_bins import AbsePolicy
 
         if experiment.dimension > MOST_AXES:
             rule = f"be at most {MOST_AXES} for abse, where a split makes 2^d bins"
             raise ExperimentError(must("d", rule, experiment.dimension))
-        return AbsePlay(experiment, self)
+        return AbsePolicy(experiment, self)
 
     def radius(self, pulls: int, people: float) -> float:
         """U(τ, T) of (2.1)."""

@@ -15,20 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sottovoce.estimate.history import Dated
-from sottovoce.lab.baselines.baseline import no_release
 from sottovoce.lab.baselines.models import features, gradient_of, parameters, score_of
 from sottovoce.lab.baselines.sphere import draw_report, keep_chance, length
 from sottovoce.lab.compiled import compiled, inlined
-from sottovoce.lab.crowd.ldpmab.people import outcome
-from sottovoce.lab.crowd.play import Counts, Floats
+from sottovoce.lab.driver import compile_loop, outcome
+from sottovoce.lab.environments import Counts, Floats, People, Rows
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.release import Release
 
-REPORTS, SERVED = range(2)
+REPORTS, SERVED, BEGUN = range(3)
 
 
-class Settings(NamedTuple):
+class DescentSettings(NamedTuple):
     """The numbers that a run goes by.
 
     width: of the hidden layer; 0 for the linear model.
@@ -51,18 +48,17 @@ class Descent(NamedTuple):
     theta: Floats  # (K, P) as released
     change: Floats  # (K·P,) Σ η_t·Z_t since then
     rate: Floats  # (1,) Σ η_t since then
-    totals: Counts  # (2,) reports, target users
+    totals: Counts  # (3,) reports, target users; reports when the last piece of people began
     keep: Floats  # (M+1,) p of each population
     reach: Floats  # (M+1,) B of each population
     phi: Floats  # (d+1,)
     hidden: Floats  # (H,)
     gradient: Floats  # (P,)
     report: Floats  # (K·P,)
-    settings: Settings
-    release_every: int
+    settings: DescentSettings
 
 
-def begin(experiment: Experiment, settings: Settings, theta: Floats) -> Descent:
+def begin(experiment: Experiment, settings: DescentSettings, theta: Floats) -> Descent:
     """Start from the parameters theta (K, P)."""
     size = theta.size
     epsilons = [population.epsilon for population in experiment.populations]
@@ -71,7 +67,7 @@ def begin(experiment: Experiment, settings: Settings, theta: Floats) -> Descent:
         theta=np.array(theta, dtype=np.float64),
         change=np.zeros(size),
         rate=np.zeros(1),
-        totals=np.zeros(2, dtype=np.int64),
+        totals=np.zeros(3, dtype=np.int64),
         keep=np.array([keep_chance(epsilon) for epsilon in epsilons]),
         reach=np.array(reach),
         phi=np.zeros(experiment.dimension + 1),
@@ -79,21 +75,17 @@ def begin(experiment: Experiment, settings: Settings, theta: Floats) -> Descent:
         gradient=np.zeros(theta.shape[1]),
         report=np.zeros(size),
         settings=settings,
-        release_every=experiment.release_every,
     )
 
 
 @inlined
-def choose(descent: Descent, context: Floats) -> int:
-    """Return the arm of the next target user; fill in their φ."""
-    theta, settings = descent.theta, descent.settings
+def best_arm(descent: Descent, context: Floats) -> int:
+    """Return the arm with the best score at a context; fill in its φ."""
+    width = descent.settings.width
     features(context, descent.phi)
-    if descent.totals[REPORTS] < settings.warm_up:
-        arm: int = descent.totals[SERVED] % len(theta)
-        return arm
     best, arm = -np.inf, 0
-    for k in range(len(theta)):
-        score = score_of(theta[k], descent.phi, settings.width, descent.hidden)
+    for k in range(len(descent.theta)):
+        score = score_of(descent.theta[k], descent.phi, width, descent.hidden)
         if score > best:
             best, arm = score, k
     return arm
@@ -118,140 +110,100 @@ def send(
 
 
 @inlined
-def receive(descent: Descent) -> bool:
-    """Count a report; return whether a new θ was released."""
+def receive(descent: Descent) -> None:
+    """Count a report."""
     settings, totals = descent.settings, descent.totals
-    theta, change, report = descent.theta, descent.change, descent.report
+    change, report = descent.change, descent.report
     totals[REPORTS] += 1
-    eta = settings.step * len(theta) / (totals[REPORTS] + settings.delay) ** settings.power
+    eta = settings.step * len(descent.theta) / (totals[REPORTS] + settings.delay) ** settings.power
     descent.rate[0] += eta
     for j in range(len(report)):
         change[j] += eta * report[j]
-    if totals[REPORTS] % descent.release_every > 0:
-        return False
-    left = max(0.0, 1.0 - settings.ridge * descent.rate[0])
+
+
+@compiled
+def step(descent: Descent, fixed: None, rng: np.random.Generator) -> None:
+    """Release a new θ."""
+    theta, change = descent.theta, descent.change
+    left = max(0.0, 1.0 - descent.settings.ridge * descent.rate[0])
     size = theta.shape[1]
     for j in range(len(change)):
         theta[j // size, j % size] = left * theta[j // size, j % size] - change[j]
         change[j] = 0.0
     descent.rate[0] = 0.0
-    return True
 
 
 @compiled
-def look(descent: Descent, points: Floats, policies: Floats) -> None:
+def probabilities(descent: Descent, fixed: None, points: Floats, out: Floats) -> None:
     """Fill in the chance of each arm at each point; in the warm-up all come in turn."""
-    arms = len(descent.theta)
-    policies[:] = 1.0 / arms if descent.totals[REPORTS] < descent.settings.warm_up else 0.0
-    if descent.totals[REPORTS] >= descent.settings.warm_up:
-        for p in range(len(points)):
-            policies[p, choose(descent, points[p])] = 1.0
+    if descent.totals[BEGUN] < descent.settings.warm_up:
+        out[:] = 1.0 / len(descent.theta)
+        return
+    out[:] = 0.0
+    for p in range(len(points)):
+        out[p, best_arm(descent, points[p])] = 1.0
 
 
 @compiled
 def serve(
     descent: Descent,
+    fixed: None,
+    people: People,
+    start: int,
+    stop: int,
+    arms: Counts,
     rng: np.random.Generator,
-    contexts: Floats,
-    means: Floats,
-    outcomes: Floats,
-    points: Floats,
-    lost: Floats,
-    regret: Floats,
-    policies: Floats,
-) -> int:
-    """Let target users come, as ``Play.serve``."""
-    releases = 0
-    before = np.empty((len(points), means.shape[1]))
-    look(descent, points, before)
-    for i in range(len(contexts)):
-        arm = choose(descent, contexts[i])
-        best = means[i, 0]
-        for k in range(1, means.shape[1]):
-            best = max(best, means[i, k])
-        lost[0] += best - means[i, arm]
-        send(descent, rng, 0, arm, outcome(outcomes, means, i, arm, rng))
-        descent.totals[SERVED] += 1
-        if receive(descent):
-            regret[releases] = lost[0]
-            policies[releases] = before
-            releases += 1
-            if len(points) > 0:
-                look(descent, points, before)
-    return releases
+) -> None:
+    """Let target users come, each with one report."""
+    totals = descent.totals
+    totals[BEGUN] = totals[REPORTS]
+    for i in range(start, stop):
+        if totals[REPORTS] < descent.settings.warm_up:
+            features(people.contexts[i], descent.phi)
+            arm = totals[SERVED] % len(descent.theta)
+        else:
+            arm = best_arm(descent, people.contexts[i])
+        arms[i] = arm
+        totals[SERVED] += 1
+        send(descent, rng, 0, arm, outcome(people, i, arm, rng))
+        receive(descent)
 
 
 @compiled
 def contribute(
     descent: Descent,
-    rng: np.random.Generator,
+    fixed: None,
+    rows: Rows,
+    start: int,
+    stop: int,
     population: int,
-    contexts: Floats,
-    means: Floats,
-    outcomes: Floats,
-    logged: Counts,
+    rng: np.random.Generator,
 ) -> None:
     """Let the rows of a log come, each with one report by the ε of its own population."""
-    for i in range(len(contexts)):
-        features(contexts[i], descent.phi)
-        reward = outcome(outcomes, means, i, logged[i], rng)
-        send(descent, rng, population, logged[i], reward)
+    for i in range(start, stop):
+        features(rows.contexts[i], descent.phi)
+        send(descent, rng, population, rows.arms[i], outcome(rows, i, rows.arms[i], rng))
         receive(descent)
 
 
-class DescentPlay:
-    """Implements ``Play``."""
+LOOP = compile_loop(
+    "descent", serve=serve, probabilities=probabilities, contribute=contribute, step=step
+)
 
-    def __init__(
-        self, experiment: Experiment, settings: Settings, theta: Floats, *, name: str
-    ) -> None:
-        self.experiment = experiment
-        self.descent = begin(experiment, settings, theta)
-        self.name = name
 
-    @property
-    def waiting(self) -> int:
-        """The number of reports since the last release."""
-        return int(self.descent.totals[REPORTS]) % self.experiment.release_every
+class DescentPolicy:
+    """Private stochastic gradients. There are no bins, and no arm is ever dropped."""
 
-    def contribute(
-        self,
-        rng: np.random.Generator,
-        population: int,
-        contexts: Floats,
-        means: Floats,
-        outcomes: Floats,
-        logged: Counts,
-    ) -> None:
-        """Let the rows of a log come."""
-        contribute(self.descent, rng, population, contexts, means, outcomes, logged)
+    loop = LOOP
 
-    def serve(
-        self,
-        rng: np.random.Generator,
-        contexts: Floats,
-        means: Floats,
-        outcomes: Floats,
-        points: Floats,
-        lost: Floats,
-        regret: Floats,
-        policies: Floats,
-    ) -> int:
-        """Let target users come."""
-        rows = (contexts, means, outcomes)
-        return int(serve(self.descent, rng, *rows, points, lost, regret, policies))
+    def __init__(self, experiment: Experiment, settings: DescentSettings, theta: Floats) -> None:
+        self.state = begin(experiment, settings, theta)
 
-    def look(self, points: Floats, policies: Floats) -> None:
-        """Fill in the policy at the points."""
-        look(self.descent, points, policies)
+    def fixed(self, population: int) -> None:
+        """Return nothing: the state has all."""
 
-    def history(self) -> tuple[Dated, ...]:
-        """Return nothing: there are no bins, and no arm is ever dropped."""
-        return ()
-
-    def release(self) -> Release:
-        """Refuse: there is no partition to release."""
-        raise no_release(self.name)
+    def grow(self) -> None:
+        """Do nothing: the state has its size from the start."""
 
 
 def warm_up_of(warm_up: int | None, experiment: Experiment) -> int:

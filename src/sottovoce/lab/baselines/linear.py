@@ -7,12 +7,15 @@ logistic link. Mechanism, policy and steps were read off the authors' public cod
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.lab.baselines.baseline import check_descent
-from sottovoce.lab.crowd.play import Play
+from sottovoce.lab.baselines.checks import check_descent
 from sottovoce.shared.experiment import Experiment
+
+if TYPE_CHECKING:
+    from sottovoce.lab.driver import CompiledPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +59,17 @@ class Linear:
     def __post_init__(self) -> None:
         check_descent(self, name="linear")
 
-    def play(self, experiment: Experiment) -> Play:
+    def __call__(self, experiment: Experiment) -> "CompiledPolicy":
         """Begin a run."""
         # Compiled code is loaded only where something is played.
-        from sottovoce.lab.baselines.descent import DescentPlay, Settings, size_of, warm_up_of
+        from sottovoce.lab.baselines.descent import (
+            DescentPolicy,
+            DescentSettings,
+            size_of,
+            warm_up_of,
+        )
 
-        settings = Settings(
+        settings = DescentSettings(
             width=0,
             clip=1.0,
             warm_up=warm_up_of(self.warm_up, experiment),
@@ -71,4 +79,4 @@ class Linear:
             ridge=self.ridge,
         )
         theta = np.zeros(size_of(experiment, width=0))
-        return DescentPlay(experiment, settings, theta, name="linear")
+        return DescentPolicy(experiment, settings, theta)

@@ -12,7 +12,7 @@ width H: score = b + Σ_h v_h·tanh(w_h·φ), P = H(d+2) + 1; in θ first b, the
 import numpy as np
 
 from sottovoce.lab.compiled import inlined
-from sottovoce.lab.crowd.play import Floats
+from sottovoce.lab.environments import Floats
 
 
 def parameters(dimension: int, *, width: int) -> int:

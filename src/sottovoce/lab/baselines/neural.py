@@ -6,13 +6,16 @@ chosen here.
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.lab.baselines.baseline import check_descent, check_positive
-from sottovoce.lab.crowd.play import Play
+from sottovoce.lab.baselines.checks import check_descent, check_positive
 from sottovoce.shared import check
 from sottovoce.shared.experiment import Experiment
+
+if TYPE_CHECKING:
+    from sottovoce.lab.driver import CompiledPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,17 @@ class Neural:
             object.__setattr__(self, name, number)
         check_descent(self, name="nn")
 
-    def play(self, experiment: Experiment) -> Play:
+    def __call__(self, experiment: Experiment) -> "CompiledPolicy":
         """Begin a run."""
         # Compiled code is loaded only where something is played.
-        from sottovoce.lab.baselines.descent import DescentPlay, Settings, size_of, warm_up_of
+        from sottovoce.lab.baselines.descent import (
+            DescentPolicy,
+            DescentSettings,
+            size_of,
+            warm_up_of,
+        )
 
-        settings = Settings(
+        settings = DescentSettings(
             width=self.width,
             clip=self.clip,
             warm_up=warm_up_of(self.warm_up, experiment),
@@ -64,7 +72,7 @@ class Neural:
         theta = rng.normal(0.0, self.spread, size_of(experiment, width=self.width))
         theta[:, 0] = 0.0
         theta[:, 1 : 1 + self.width] /= np.sqrt(self.width)
-        return DescentPlay(experiment, settings, theta, name="nn")
+        return DescentPolicy(experiment, settings, theta)
 
 
 FIRST_WEIGHTS = 1

@@ -22,7 +22,7 @@ import math
 import numpy as np
 
 from sottovoce.lab.compiled import inlined
-from sottovoce.lab.crowd.play import Floats
+from sottovoce.lab.environments import Floats
 
 
 def keep_chance(epsilon: float) -> float:

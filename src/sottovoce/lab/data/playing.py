@@ -1,18 +1,16 @@
 """One run of a method on a data set: the target's people come one by one, in a random order."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from sottovoce.lab.baselines import Baseline
 from sottovoce.lab.data.deck import Deck
 from sottovoce.lab.data.sample import DataSet, Sample
 from sottovoce.lab.environments import Floats
+from sottovoce.lab.methods import Playable
 from sottovoce.lab.simulate import Auxiliary, Order, Result, simulate
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, must
-from sottovoce.shared.method import Method
 
 Budgets = float | Sequence[float] | Mapping[str, float]
 """The ε of the auxiliary populations: one for all, one each in their order, or one each by name."""
@@ -24,7 +22,7 @@ LEAST_RELEASES = 50
 def play(
     dataset: DataSet,
     *,
-    method: Method | Baseline | Mapping[str, Any] | str = "whisper",
+    method: Playable = "whisper",
     epsilon: float,
     epsilon_aux: Budgets | None = None,
     seed: int,

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from sottovoce.lab.baselines import baseline_to_table
 from sottovoce.lab.baselines.abse import TUNED, Abse
 from sottovoce.lab.data.catalogue import load
 from sottovoce.lab.data.playing import best_arm_share, play, reward_at
 from sottovoce.lab.data.sample import DataSet
 from sottovoce.lab.data.table import Table
 from sottovoce.lab.environments import Floats
+from sottovoce.lab.methods import baseline_to_table
 from sottovoce.lab.sweep import Run, Setting
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.experiment import canonical_json

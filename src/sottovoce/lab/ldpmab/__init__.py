@@ -1,5 +1,5 @@
 """Many devices and one ``ldpmab`` learner at once, compiled.
 
-state (arrays) → people (who come, and what they add) → steps (noise, then the decisions) → play.
+state (arrays) → people (who come, and what they add) → steps (noise, then the decisions) → policy.
 Two things are done at once instead of one by one, both exact: see ``steps``.
 """

@@ -1,19 +1,9 @@
-"""What ``simulate`` needs of a baseline: its settings, and how it is played."""
+"""Checks of the baselines' settings."""
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-from sottovoce.lab.crowd.play import Play
 from sottovoce.shared.check import finite_float, whole_number
 from sottovoce.shared.errors import ExperimentError, must
-from sottovoce.shared.experiment import Experiment
-
-
-@runtime_checkable
-class Baseline(Protocol):
-    """A frozen dataclass with the settings of a published method."""
-
-    def play(self, experiment: Experiment) -> Play:
-        """Begin a run. The experiment's own method has no part in it."""
 
 
 def check_positive(value: Any, *, what: str, zero: bool = False) -> float:
@@ -37,11 +27,3 @@ def check_descent(settings: Any, *, name: str) -> None:
         raise ExperimentError(must(f"power of {name}", "lie in (0, 1]", settings.power))
     if settings.warm_up is not None:
         whole_number(settings.warm_up, what=f"warm_up of {name}", least=0)
-
-
-def no_release(name: str) -> ExperimentError:
-    """Say that a baseline cannot be handed to devices."""
-    return ExperimentError(
-        f"a release must come from whisper or ldpmab; {name} is a baseline of the lab, which no"
-        " device can follow"
-    )

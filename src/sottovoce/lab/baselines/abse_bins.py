@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sottovoce.estimate.history import Cut, Dated, Elimination
-from sottovoce.lab.baselines.baseline import no_release
 from sottovoce.lab.compiled import compiled, inlined
-from sottovoce.lab.crowd.ldpmab.people import outcome
-from sottovoce.lab.crowd.play import Counts, Floats
+from sottovoce.lab.driver import BLOCK, compile_loop, outcome
+from sottovoce.lab.environments import Counts, Floats, People
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.release import Release
 
 if TYPE_CHECKING:
     from sottovoce.lab.baselines.abse import Abse
@@ -32,10 +30,15 @@ class Bins(NamedTuple):
     sums: Floats  # (S, K) rewards, by place
     events: Counts  # (S·K, 4) people, kind, node, arm
     totals: Counts  # (3,) nodes, events, people
+    spare: int  # room for the nodes that may be born before the next step
+
+
+class Numbers(NamedTuple):
+    """The numbers that they run by."""
+
     last_round: Counts  # (k_0 + 1,) ℓ_B of each depth
     expected: Floats  # (k_0 + 1,) n|B|^d of each depth
     constant: float
-    release_every: int
 
 
 @inlined
@@ -55,12 +58,12 @@ def find(child: Counts, point: Floats) -> int:
 
 
 @inlined
-def drop(bins: Bins, node: int) -> None:
+def drop(bins: Bins, numbers: Numbers, node: int) -> None:
     """Policy 1, after a round: keep the arms within 2·U(s, n|B|^d) of the best mean."""
     arms, sums, totals = bins.arms[node], bins.sums[node], bins.totals
     s = bins.rounds[node]
-    logarithm = max(np.log(bins.expected[bins.depth[node]] / s), 1.0)
-    radius = 2.0 * bins.constant * np.sqrt(logarithm / s)
+    logarithm = max(np.log(numbers.expected[bins.depth[node]] / s), 1.0)
+    radius = 2.0 * numbers.constant * np.sqrt(logarithm / s)
     live = bins.live[node]
     best = sums[:live].max()
     kept = 0
@@ -90,122 +93,91 @@ def split(bins: Bins, node: int, children: int) -> None:
 
 
 @compiled
-def look(bins: Bins, points: Floats, policies: Floats) -> None:
+def probabilities(bins: Bins, numbers: Numbers, points: Floats, out: Floats) -> None:
     """Fill in the chance of each arm at each point: the live arms come in turn."""
-    policies[:] = 0.0
+    out[:] = 0.0
     for p in range(len(points)):
         node = find(bins.child, points[p])
         for place in range(bins.live[node]):
-            policies[p, bins.arms[node, place]] = 1.0 / bins.live[node]
+            out[p, bins.arms[node, place]] = 1.0 / bins.live[node]
 
 
 @compiled
 def serve(
     bins: Bins,
-    rng: np.random.Generator,
+    numbers: Numbers,
+    people: People,
     start: int,
-    contexts: Floats,
-    means: Floats,
-    outcomes: Floats,
-    points: Floats,
-    lost: Floats,
-    regret: Floats,
-    policies: Floats,
-) -> tuple[int, int]:
-    """Let people come from ``start`` on, as ``Play.serve``; stop early where room is needed."""
+    stop: int,
+    arms: Counts,
+    rng: np.random.Generator,
+) -> None:
+    """Let people come; each is learned from at once."""
     totals, turn, rounds = bins.totals, bins.turn, bins.rounds
-    children = 2 ** contexts.shape[1]
-    releases = 0
-    i = start
-    while i < len(contexts) and totals[NODES] + children <= len(bins.child):
-        node = find(bins.child, contexts[i])
+    children = 2 ** people.contexts.shape[1]
+    for i in range(start, stop):
+        node = find(bins.child, people.contexts[i])
         place = turn[node]
-        arm = bins.arms[node, place]
-        best = means[i, 0]
-        for k in range(1, means.shape[1]):
-            best = max(best, means[i, k])
-        lost[0] += best - means[i, arm]
+        arms[i] = bins.arms[node, place]
         totals[PEOPLE] += 1
         if bins.live[node] > 1:
-            bins.sums[node, place] += outcome(outcomes, means, i, arm, rng)
+            bins.sums[node, place] += outcome(people, i, arms[i], rng)
             turn[node] += 1
             if turn[node] == bins.live[node]:
                 turn[node] = 0
                 rounds[node] += 1
-                drop(bins, node)
+                drop(bins, numbers, node)
                 depth = bins.depth[node]
-                due = rounds[node] >= bins.last_round[depth]
-                if due and bins.live[node] > 1 and depth < len(bins.last_round) - 1:
+                due = rounds[node] >= numbers.last_round[depth]
+                if due and bins.live[node] > 1 and depth < len(numbers.last_round) - 1:
                     split(bins, node, children)
-        i += 1
-        if totals[PEOPLE] % bins.release_every == 0:
-            regret[releases] = lost[0]
-            if len(points) > 0:
-                look(bins, points, policies[releases])
-            releases += 1
-    return i, releases
 
 
-class AbsePlay:
-    """Implements ``Play``; it grows when its tree needs room."""
+@inlined
+def has_room(bins: Bins) -> bool:
+    """Say whether all bins that may be born before the next step have room."""
+    enough: bool = bins.totals[NODES] + bins.spare <= len(bins.child)
+    return enough
+
+
+LOOP = compile_loop("abse", serve=serve, probabilities=probabilities, has_room=has_room)
+
+
+class AbsePolicy:
+    """Adaptively binned successive elimination. It knows no auxiliary data."""
+
+    loop = LOOP
 
     def __init__(self, experiment: Experiment, settings: "Abse") -> None:
         self.experiment = experiment
         arms, d, n = len(experiment.arms), experiment.dimension, experiment.horizon
         depths = range(settings.deepest(arms=arms, dimension=d, people=n) + 1)
-        self.bins = _allocate(
-            64 + 2**d,
-            arms=arms,
+        self.numbers = Numbers(
             last_round=np.array([settings.rounds(k, dimension=d, people=n) for k in depths]),
             expected=np.array([n * 2.0 ** (-k * d) for k in depths]),
             constant=settings.constant,
-            release_every=experiment.release_every,
         )
-        self.bins.arms[0] = np.arange(arms)
-        self.bins.live[0] = arms
-        self.bins.totals[NODES] = 1
+        # A bin splits after a round of two people at least, and never below the last depth.
+        splits = min(experiment.release_every, BLOCK) // 2 + 1
+        spare = min(2**d * splits, sum(2 ** (k * d) for k in depths))
+        self.state = _allocate(64 + spare, arms=arms, spare=spare)
+        self.state.arms[0] = np.arange(arms)
+        self.state.live[0] = arms
+        self.state.totals[NODES] = 1
 
-    @property
-    def waiting(self) -> int:
-        """The number of people since the last release."""
-        return int(self.bins.totals[PEOPLE]) % self.experiment.release_every
+    def fixed(self, population: int) -> Numbers:
+        """Return the numbers."""
+        return self.numbers
 
-    def contribute(
-        self,
-        rng: np.random.Generator,
-        population: int,
-        contexts: Floats,
-        means: Floats,
-        outcomes: Floats,
-        logged: Counts,
-    ) -> None:
-        """Do nothing: the method knows no auxiliary data."""
-
-    def serve(
-        self,
-        rng: np.random.Generator,
-        contexts: Floats,
-        means: Floats,
-        outcomes: Floats,
-        points: Floats,
-        lost: Floats,
-        regret: Floats,
-        policies: Floats,
-    ) -> int:
-        """Let people come."""
-        done, releases = 0, 0
-        while True:
-            rows = (contexts, means, outcomes)
-            kept = (points, lost, regret[releases:], policies[releases:])
-            done, more = serve(self.bins, rng, done, *rows, *kept)
-            releases += int(more)
-            if done == len(contexts):
-                return releases
-            self.bins = _grow(self.bins)
-
-    def look(self, points: Floats, policies: Floats) -> None:
-        """Fill in the policy at the points."""
-        look(self.bins, points, policies)
+    def grow(self) -> None:
+        """Make room for twice as many bins."""
+        larger = _allocate(
+            2 * len(self.state.child), arms=self.state.arms.shape[1], spare=self.state.spare
+        )
+        for old, new in zip(self.state, larger, strict=True):
+            if isinstance(old, np.ndarray) and isinstance(new, np.ndarray):
+                new[: len(old)] = old
+        self.state = larger
 
     def history(self) -> tuple[Dated, ...]:
         """Return eliminations, and each split as cuts along one axis after the other.
@@ -214,7 +186,7 @@ class AbsePlay:
         """
         dated: list[Dated] = []
         paths = self._paths()
-        rows = self.bins.events[: self.bins.totals[EVENTS]].tolist()
+        rows = self.state.events[: self.state.totals[EVENTS]].tolist()
         for (people, kind, node), group in groupby(rows, key=lambda row: tuple(row[:3])):
             path = paths[node]
             if kind == ELIMINATED:
@@ -227,46 +199,18 @@ class AbsePlay:
                     dated.append(Dated(people, Cut(path + half, axis)))
         return tuple(dated)
 
-    def release(self) -> Release:
-        """Refuse: nobody's device can follow a policy that needs each person's raw data."""
-        raise no_release("abse")
-
     def _paths(self) -> list[str]:
         """Name each node by its path from the root: d bits a level, the first axis first."""
         d = self.experiment.dimension
-        paths = [""] * int(self.bins.totals[NODES])
+        paths = [""] * int(self.state.totals[NODES])
         for node, path in enumerate(paths):
-            first = int(self.bins.child[node])
+            first = int(self.state.child[node])
             for place in range(2**d if first else 0):
                 paths[first + place] = path + format(place, f"0{d}b")
         return paths
 
 
-def _grow(bins: Bins) -> Bins:
-    """Return the same bins with room for twice as many."""
-    larger = _allocate(
-        2 * len(bins.child),
-        arms=bins.arms.shape[1],
-        last_round=bins.last_round,
-        expected=bins.expected,
-        constant=bins.constant,
-        release_every=bins.release_every,
-    )
-    for old, new in zip(bins, larger, strict=True):
-        if isinstance(old, np.ndarray) and isinstance(new, np.ndarray):
-            new[: len(old)] = old
-    return larger
-
-
-def _allocate(
-    nodes: int,
-    *,
-    arms: int,
-    last_round: Counts,
-    expected: Floats,
-    constant: float,
-    release_every: int,
-) -> Bins:
+def _allocate(nodes: int, *, arms: int, spare: int) -> Bins:
     def counts(*shape: int) -> Counts:
         return np.zeros(shape, dtype=np.int64)
 
@@ -280,8 +224,5 @@ def _allocate(
         sums=np.zeros((nodes, arms)),
         events=counts(nodes * arms, 4),
         totals=counts(3),
-        last_round=last_round,
-        expected=expected,
-        constant=constant,
-        release_every=release_every,
+        spare=spare,
     )

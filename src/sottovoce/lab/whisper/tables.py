@@ -56,6 +56,24 @@ class Answers(NamedTuple):
     first: Counts  # (S, 2) the first cell of each contested node: of whole bins, and by arm
     order: Counts  # (C,) scratch: the cells in order
     picks: Counts  # (C,) scratch
+    single: Floats  # (C,) scratch: the answer of one person
+
+
+class Crowd(NamedTuple):
+    """The learner and the people of one run."""
+
+    board: Board
+    answers: Answers
+
+
+class Fixed(NamedTuple):
+    """What stands still while people of one population come."""
+
+    constants: Constants
+    laws: Floats  # (cells + 1, 9) the mechanisms of the population
+    target_laws: Floats  # (cells + 1, 9) the mechanisms of the target
+    reward_law: Floats  # (9,) the mechanism of people who are asked how it went
+    ranking: Counts  # (K,) scratch: the arms, in order when a block begins
 
 
 def answers(board: Board, constants: Constants) -> Answers:
@@ -70,4 +88,5 @@ def answers(board: Board, constants: Constants) -> Answers:
         first=np.zeros((nodes, 2), dtype=np.int64),
         order=np.arange(cells),
         picks=np.zeros(cells, dtype=np.int64),
+        single=np.zeros(cells),
     )

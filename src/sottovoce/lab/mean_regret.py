@@ -4,32 +4,31 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sottovoce.lab.baselines import Baseline
 from sottovoce.lab.environments import regret_at_random
+from sottovoce.lab.methods import Playable
 from sottovoce.lab.reproduce.cases import MODELS, Model
 from sottovoce.lab.simulate import simulate
-from sottovoce.shared.method import Method
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What would happen, on average."""
+class MeanRegret:
+    """What people would lose, on average over runs, and what they would lose at random."""
 
     regret_mean: float
     standard_error: float | None
     regret_at_random: float
 
 
-def ask(
+def mean_regret(
     model: Model,
     *,
-    method: Method | Baseline | str,
+    method: Playable,
     epsilon: float,
     n: int,
     release_every: int,
     reps: int,
     seed: int,
-) -> Answer:
+) -> MeanRegret:
     """Average ``reps`` runs."""
     environment = MODELS[model]
     regrets = [
@@ -44,7 +43,7 @@ def ask(
         for repetition in range(reps)
     ]
     error = float(np.std(regrets, ddof=1)) / reps**0.5 if reps > 1 else None
-    return Answer(
+    return MeanRegret(
         regret_mean=float(np.mean(regrets)),
         standard_error=error,
         regret_at_random=n * regret_at_random(environment),

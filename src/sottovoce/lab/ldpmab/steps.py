@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.estimate.ldpmab import rules as plain_rules
-from sottovoce.estimate.ldpmab.constants import Constants
 from sottovoce.lab.compiled import compile_rules, compiled, inlined
-from sottovoce.lab.crowd.ldpmab.state import (
+from sottovoce.lab.ldpmab.state import (
     CONTESTED,
     CUT,
     DEPTH,
@@ -27,16 +26,18 @@ from sottovoce.lab.crowd.ldpmab.state import (
     REPORTS,
     Counts,
     Crowd,
+    Fixed,
     Floats,
 )
 
 _rules = compile_rules(plain_rules, inline=True)
-estimate_bin, judge_bin = _rules.estimate_bin, _rules.judge_bin
+estimate_bin, judge_bin = _rules[plain_rules.estimate_bin], _rules[plain_rules.judge_bin]
 
 
 @compiled
-def step(crowd: Crowd, constants: Constants, rng: np.random.Generator) -> None:
+def step(crowd: Crowd, fixed: Fixed, rng: np.random.Generator) -> None:
     """Bounds → eliminate → refine for every contested bin, by the learner's rules."""
+    constants = fixed.constants
     counted = np.ones(len(crowd.fresh), dtype=np.bool_)
     if constants.running_sums:
         counted[:] = crowd.fresh > 0
@@ -58,7 +59,7 @@ def step(crowd: Crowd, constants: Constants, rng: np.random.Generator) -> None:
             crowd.pulls[node],
             crowd.rewards[node],
             live,
-            crowd.leaking,
+            fixed.leaking,
             constants.epsilons,
             constants.warm_up,
             rng,

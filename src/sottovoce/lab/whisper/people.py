@@ -15,8 +15,10 @@ from sottovoce.estimate.whisper.board import Board
 from sottovoce.estimate.whisper.constants import Constants
 from sottovoce.estimate.whisper.places import ASKED, CONTESTED, NODES, REPORTS, SERVED, WORTH
 from sottovoce.lab.compiled import compile_rules, compiled, inlined
-from sottovoce.lab.crowd.whisper.draws import answer
-from sottovoce.lab.crowd.whisper.tables import (
+from sottovoce.lab.driver import compile_loop
+from sottovoce.lab.environments import People, Rows
+from sottovoce.lab.whisper.draws import answer
+from sottovoce.lab.whisper.tables import (
     CELLS,
     ELSEWHERE,
     HALVES,
@@ -26,6 +28,8 @@ from sottovoce.lab.crowd.whisper.tables import (
     VARIANCE,
     Answers,
     Counts,
+    Crowd,
+    Fixed,
     Floats,
 )
 from sottovoce.shared.shares import (
@@ -40,8 +44,10 @@ from sottovoce.shared.shares import (
 )
 
 _rules = compile_rules(plain_answers, plain_audit, plain_kin, plain_rules, inline=False)
-fold, step, vote, credit = _rules.fold, _rules.step, _rules.vote, _rules.credit
-audit = _rules.audit
+fold, vote, credit = (
+    _rules[rule] for rule in (plain_answers.fold, plain_rules.vote, plain_answers.credit)
+)
+audit, decide = _rules[plain_audit.audit], _rules[plain_rules.step]
 
 
 @inlined
@@ -71,9 +77,9 @@ def draw_place(features: int, d: int, rng: np.random.Generator) -> int:
 
 
 @inlined
-def sign_of(outcomes: Floats, means: Floats, i: int, arm: int, rng: np.random.Generator) -> float:
+def sign_of(people: People | Rows, i: int, arm: int, rng: np.random.Generator) -> float:
     """Draw the outcome of a person's arm, rounded at random to a sign."""
-    good = outcomes[i, arm] if len(outcomes) > 0 else means[i, arm]
+    good = people.outcomes[i, arm] if len(people.outcomes) > 0 else people.means[i, arm]
     return 1.0 if rng.random() < good else -1.0
 
 
@@ -159,114 +165,93 @@ def hand_over(
 
 
 @compiled
-def look(board: Board, constants: Constants, points: Floats, policies: Floats) -> None:
+def probabilities(crowd: Crowd, fixed: Fixed, points: Floats, out: Floats) -> None:
     """Fill in the chance of each arm at each point, (P, K)."""
-    policies[:] = 0.0
+    board, constants = crowd.board, fixed.constants
+    out[:] = 0.0
     for p in range(len(points)):
         node = home(board, points[p])
         if constants.public_arms:
             live = board.live[node].sum()
             for k in range(constants.arms):
-                policies[p, k] = board.live[node, k] / live
+                out[p, k] = board.live[node, k] / live
         else:
-            policies[p, board.pair[node, 0]] += 0.5
-            policies[p, board.pair[node, 1]] += 0.5
+            out[p, board.pair[node, 0]] += 0.5
+            out[p, board.pair[node, 1]] += 0.5
 
 
 @compiled
 def serve(
-    board: Board,
-    constants: Constants,
-    answers: Answers,
-    laws: Floats,
-    reward_law: Floats,
-    release_every: int,
-    rng: np.random.Generator,
+    crowd: Crowd,
+    fixed: Fixed,
+    people: People,
     start: int,
-    contexts: Floats,
-    means: Floats,
-    outcomes: Floats,
-    points: Floats,
-    lost: Floats,
-    regret: Floats,
-    policies: Floats,
-) -> tuple[int, int]:
-    """Let target users come from ``start`` on; as ``crowd.ldpmab.people.serve``."""
-    releases = 0
+    stop: int,
+    arms: Counts,
+    rng: np.random.Generator,
+) -> None:
+    """Let target users come."""
+    board, answers = crowd.board, crowd.answers
+    constants, reward_law, ranking = fixed.constants, fixed.reward_law, fixed.ranking
+    single = answers.single
     d = constants.dimension
-    ranking = np.arange(constants.arms)
-    single = np.zeros(len(answers.order))
-    i = start
-    while i < len(contexts) and board.totals[NODES] + 2 * board.totals[CONTESTED] <= len(
-        board.axis
-    ):
-        stop = min(len(contexts), i + release_every - board.totals[REPORTS] % release_every)
-        begun = i
-        cells, _ = lay_out(board, answers)
-        law = laws[cells]
-        halves = law[HALVES] > 0.0
-        features = SHARES if halves else FEATURE_SHARE
-        for i in range(begun, stop):
-            node = home(board, contexts[i])
-            cell = -1
-            if board.pair[node, 0] != board.pair[node, 1]:
-                cell = answers.first[node, 0]
-            place = draw_place(features, d, rng)
-            if constants.public_arms:
-                kind = draw_kind(RANKED, MASS, MASS_SHARE, LEVEL, 0, rng)
-                for k in range(constants.arms - 1, 0, -1):
-                    other = int(rng.random() * (k + 1))
-                    ranking[k], ranking[other] = ranking[other], ranking[k]
-                arm = first_live(board, node, ranking)
-            else:
-                kind = draw_kind(CONTRAST, MASS, MASS_SHARE, LEVEL, LEVEL_SHARE, rng)
-                arm = board.pair[node, int(rng.random() < 0.5)]
-            lost[0] += means[i].max() - means[i, arm]
-            if constants.audited and int(rng.random() * SHARES) < board.totals[ASKED]:
-                value = sign_of(outcomes, means, i, arm, rng)
-                answers.told[0] += 1.0
-                answer(reward_law, 0, value, answers.told[1:], answers.order, answers.picks, rng)
-                continue
-            if cells == 0:
-                continue
-            value = 1.0
-            if cell >= 0 and kind != MASS:
-                value = sign_of(outcomes, means, i, arm, rng)
-                if kind == CONTRAST and arm == board.pair[node, 1]:
-                    value = -value
-            cell, value = locate(board, node, contexts[i], cell, value, place, halves)
-            if kind == RANKED:
-                single[: int(law[CELLS])] = 0.0
-                answer(law, cell, value, single, answers.order, answers.picks, rng)
-                fold_ranked(board, constants, answers, law, place, ranking, single)
-                continue
-            question = kind * (1 + d) + place
-            answers.asked[question] += 1
-            if question == 0 and constants.certified:
-                single[:cells] = 0.0
-                answer(law, cell, value, single, answers.order, answers.picks, rng)
-                for each in range(cells):
-                    answers.sums[0, each] += single[each]
-                    answers.named[each] += abs(single[each])
-            else:
-                sums = answers.sums[question]
-                answer(law, cell, value, sums, answers.order, answers.picks, rng)
-        i = stop
-        if cells > 0:
-            hand_over(board, constants, answers, law, 0, False)
-        if answers.told[0] > 0.0:
-            audit(board, answers.told[0], answers.told[1] / reward_law[SIGNAL])
-            answers.told[:] = 0.0
-        board.experience[:] += stop - begun
-        board.totals[REPORTS] += stop - begun
-        board.totals[SERVED] += stop - begun
-        if board.totals[REPORTS] % release_every == 0:
-            regret[releases] = lost[0]
-            if len(points) > 0:
-                look(board, constants, points, policies[releases])
-            releases += 1
-            step(board, constants)
-    return i, releases
+    cells, _ = lay_out(board, answers)
+    law = fixed.laws[cells]
+    halves = law[HALVES] > 0.0
+    features = SHARES if halves else FEATURE_SHARE
+    for i in range(start, stop):
+        node = home(board, people.contexts[i])
+        cell = -1
+        if board.pair[node, 0] != board.pair[node, 1]:
+            cell = answers.first[node, 0]
+        place = draw_place(features, d, rng)
+        if constants.public_arms:
+            kind = draw_kind(RANKED, MASS, MASS_SHARE, LEVEL, 0, rng)
+            for k in range(constants.arms - 1, 0, -1):
+                other = int(rng.random() * (k + 1))
+                ranking[k], ranking[other] = ranking[other], ranking[k]
+            arm = first_live(board, node, ranking)
+        else:
+            kind = draw_kind(CONTRAST, MASS, MASS_SHARE, LEVEL, LEVEL_SHARE, rng)
+            arm = board.pair[node, int(rng.random() < 0.5)]
+        arms[i] = arm
+        if constants.audited and int(rng.random() * SHARES) < board.totals[ASKED]:
+            value = sign_of(people, i, arm, rng)
+            answers.told[0] += 1.0
+            answer(reward_law, 0, value, answers.told[1:], answers.order, answers.picks, rng)
+            continue
+        if cells == 0:
+            continue
+        value = 1.0
+        if cell >= 0 and kind != MASS:
+            value = sign_of(people, i, arm, rng)
+            if kind == CONTRAST and arm == board.pair[node, 1]:
+                value = -value
+        cell, value = locate(board, node, people.contexts[i], cell, value, place, halves)
+        if kind == RANKED:
+            single[: int(law[CELLS])] = 0.0
+            answer(law, cell, value, single, answers.order, answers.picks, rng)
+            fold_ranked(board, constants, answers, law, place, ranking, single)
+            continue
+        question = kind * (1 + d) + place
+        answers.asked[question] += 1
+        if question == 0 and constants.certified:
+            single[:cells] = 0.0
+            answer(law, cell, value, single, answers.order, answers.picks, rng)
+            for each in range(cells):
+                answers.sums[0, each] += single[each]
+                answers.named[each] += abs(single[each])
+        else:
+            sums = answers.sums[question]
+            answer(law, cell, value, sums, answers.order, answers.picks, rng)
+    if cells > 0:
+        hand_over(board, constants, answers, law, 0, False)
+    if answers.told[0] > 0.0:
+        audit(board, answers.told[0], answers.told[1] / reward_law[SIGNAL])
+        answers.told[:] = 0.0
+    board.experience[:] += stop - start
+    board.totals[REPORTS] += stop - start
+    board.totals[SERVED] += stop - start
 
 
 @inlined
@@ -318,65 +303,73 @@ def fold_ranked(
 
 @compiled
 def contribute(
-    board: Board,
-    constants: Constants,
-    answers: Answers,
-    laws: Floats,
-    target_laws: Floats,
-    release_every: int,
-    rng: np.random.Generator,
-    population: int,
+    crowd: Crowd,
+    fixed: Fixed,
+    rows: Rows,
     start: int,
-    contexts: Floats,
-    means: Floats,
-    outcomes: Floats,
-    logged: Counts,
-) -> int:
-    """Let the rows of a log come from ``start`` on, with the arms in ``logged`` (n,)."""
+    stop: int,
+    population: int,
+    rng: np.random.Generator,
+) -> None:
+    """Let the rows of a log come."""
+    board, answers, constants = crowd.board, crowd.answers, fixed.constants
     counts = COUNT_SHARE if constants.known[population] else COUNT_SHARE_UNKNOWN
     tones = TONE_SHARE if constants.arms == 2 else 0
     d = constants.dimension
-    i = start
-    while i < len(contexts) and board.totals[NODES] + 2 * board.totals[CONTESTED] <= len(
-        board.axis
-    ):
-        stop = min(len(contexts), i + release_every - board.totals[REPORTS] % release_every)
-        begun = i
-        cells, pairs = lay_out(board, answers)
-        whole_law, arm_law = laws[cells], laws[pairs]
-        for i in range(begun, stop):
-            if cells == 0:
-                continue
-            node = home(board, contexts[i])
-            arm = logged[i]
-            kind = draw_kind(OUTCOME, COUNT, counts, TONE, tones, rng)
-            by_arm = is_by_arm(kind, constants)
-            law = arm_law if by_arm else whole_law
-            halves = law[HALVES] > 0.0
-            features = LOGGED_FEATURE_SHARE if law[ELSEWHERE] == 0.0 else FEATURE_SHARE
-            place = draw_place(SHARES if halves else features, d, rng)
-            cell, value = -1, 1.0
-            if board.pair[node, 0] != board.pair[node, 1] and board.live[node, arm]:
-                cell = answers.first[node, int(by_arm)]
-                if by_arm:
-                    cell += board.live[node, :arm].sum()
-                if kind != COUNT:
-                    value = sign_of(outcomes, means, i, arm, rng)
-                if kind == OUTCOME and not by_arm and arm == 1:
-                    value = -value
-            cell, value = locate(board, node, contexts[i], cell, value, place, halves)
-            question = kind * (1 + d) + place
-            answers.asked[question] += 1
-            answer(law, cell, value, answers.sums[question], answers.order, answers.picks, rng)
-        i = stop
-        if cells > 0:
-            hand_over(board, constants, answers, whole_law, population, False)
-            hand_over(board, constants, answers, arm_law, population, True)
-            own = arm_law if is_by_arm(OUTCOME, constants) else whole_law
-            usual = target_laws[board.totals[CONTESTED], VARIANCE]
-            unit = credit(constants, usual, own[VARIANCE], True)
-            board.experience[WORTH] += unit * (stop - begun)
-        board.totals[REPORTS] += stop - begun
-        if board.totals[REPORTS] % release_every == 0:
-            step(board, constants)
-    return i
+    board.totals[REPORTS] += stop - start
+    cells, pairs = lay_out(board, answers)
+    if cells == 0:
+        return
+    whole_law, arm_law = fixed.laws[cells], fixed.laws[pairs]
+    for i in range(start, stop):
+        node = home(board, rows.contexts[i])
+        arm = rows.arms[i]
+        kind = draw_kind(OUTCOME, COUNT, counts, TONE, tones, rng)
+        by_arm = is_by_arm(kind, constants)
+        law = arm_law if by_arm else whole_law
+        halves = law[HALVES] > 0.0
+        features = LOGGED_FEATURE_SHARE if law[ELSEWHERE] == 0.0 else FEATURE_SHARE
+        place = draw_place(SHARES if halves else features, d, rng)
+        cell, value = -1, 1.0
+        if board.pair[node, 0] != board.pair[node, 1] and board.live[node, arm]:
+            cell = answers.first[node, int(by_arm)]
+            if by_arm:
+                cell += board.live[node, :arm].sum()
+            if kind != COUNT:
+                value = sign_of(rows, i, arm, rng)
+            if kind == OUTCOME and not by_arm and arm == 1:
+                value = -value
+        cell, value = locate(board, node, rows.contexts[i], cell, value, place, halves)
+        question = kind * (1 + d) + place
+        answers.asked[question] += 1
+        answer(law, cell, value, answers.sums[question], answers.order, answers.picks, rng)
+    hand_over(board, constants, answers, whole_law, population, False)
+    hand_over(board, constants, answers, arm_law, population, True)
+    own = arm_law if is_by_arm(OUTCOME, constants) else whole_law
+    usual = fixed.target_laws[board.totals[CONTESTED], VARIANCE]
+    unit = credit(constants, usual, own[VARIANCE], True)
+    board.experience[WORTH] += unit * (stop - start)
+
+
+@compiled
+def step(crowd: Crowd, fixed: Fixed, rng: np.random.Generator) -> None:
+    """Let the learner decide, by its own rules."""
+    decide(crowd.board, fixed.constants)
+
+
+@inlined
+def has_room(crowd: Crowd) -> bool:
+    """Say whether every contested bin can be cut."""
+    totals = crowd.board.totals
+    enough: bool = totals[NODES] + 2 * totals[CONTESTED] <= len(crowd.board.axis)
+    return enough
+
+
+LOOP = compile_loop(
+    "whisper",
+    serve=serve,
+    probabilities=probabilities,
+    contribute=contribute,
+    step=step,
+    has_room=has_room,
+)

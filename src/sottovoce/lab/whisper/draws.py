@@ -3,7 +3,7 @@
 import numpy as np
 
 from sottovoce.lab.compiled import compiled
-from sottovoce.lab.crowd.whisper.tables import CELLS, CONTAINS, ELSEWHERE, SIZE, Counts, Floats
+from sottovoce.lab.whisper.tables import CELLS, CONTAINS, ELSEWHERE, SIZE, Counts, Floats
 
 _BITS = 52  # of a random number, all fair
 

@@ -40,22 +40,25 @@ class Crowd(NamedTuple):
     hits: Counts  # (S, M+1) users in the node since the last step
     events: Counts  # (2·S·K, 4) reports, kind, node, arm or axis
     totals: Counts  # (6,) nodes, contested nodes, events, reports, depth of the tree, release
-    release_every: int
-    leaking: bool
 
 
 NODES, CONTESTED, EVENTS, REPORTS, DEPTH, RELEASE = range(6)
 
 
-def begin(constants: Constants, *, release_every: int, leaking: bool) -> Crowd:
+class Fixed(NamedTuple):
+    """What the crowd goes by; ``leaking`` is NOT PRIVATE, see ``simulate``."""
+
+    constants: Constants
+    leaking: bool
+
+
+def begin(constants: Constants) -> Crowd:
     """One bin, all arms: the initialization of Algorithms 2 and 3."""
     crowd = _allocate(
         64,
         dimension=constants.dimension,
         arms=constants.arms,
         populations=len(constants.epsilons),
-        release_every=release_every,
-        leaking=leaking,
     )
     crowd.edges[0] = [0.0, 1.0]
     crowd.arms[0] = np.arange(constants.arms)
@@ -73,18 +76,13 @@ def grow(crowd: Crowd) -> Crowd:
         dimension=dimension,
         arms=crowd.arms.shape[1],
         populations=crowd.users.shape[1],
-        release_every=crowd.release_every,
-        leaking=crowd.leaking,
     )
     for old, new in zip(crowd, larger, strict=True):
-        if isinstance(old, np.ndarray) and isinstance(new, np.ndarray):
-            new[: len(old)] = old
+        new[: len(old)] = old
     return larger
 
 
-def _allocate(
-    nodes: int, *, dimension: int, arms: int, populations: int, release_every: int, leaking: bool
-) -> Crowd:
+def _allocate(nodes: int, *, dimension: int, arms: int, populations: int) -> Crowd:
     def counts(*shape: int) -> Counts:
         return np.zeros(shape, dtype=np.int64)
 
@@ -107,6 +105,4 @@ def _allocate(
         hits=counts(nodes, populations),
         events=counts(2 * nodes * arms, 4),
         totals=counts(6),
-        release_every=release_every,
-        leaking=leaking,
     )

@@ -1,0 +1,96 @@
+"""What ``simulate`` can play: methods with a learner, baselines, and policies of anybody's own."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from importlib import import_module
+from typing import Any
+
+from sottovoce.lab.baselines.abse import Abse
+from sottovoce.lab.baselines.linear import Linear
+from sottovoce.lab.baselines.neural import Neural
+from sottovoce.lab.driver import AnyPolicy
+from sottovoce.shared.check import known_keys
+from sottovoce.shared.errors import ExperimentError, must
+from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.method import Method, method_from, method_to_table
+
+Begin = Callable[[Experiment], AnyPolicy]
+"""Makes the policy of an experiment; the experiment's own method has no part in it."""
+
+Playable = Method | Mapping[str, Any] | str | Begin
+"""A method, its table, its name, or anything that makes a policy from an experiment."""
+
+BASELINES: dict[str, type[Abse] | type[Linear] | type[Neural]] = {
+    "abse": Abse,
+    "linear": Linear,
+    "nn": Neural,
+}
+"""Published methods to compare with, which have no devices."""
+
+POLICIES = {
+    "whisper": "sottovoce.lab.whisper.policy.WhisperPolicy",
+    "ldpmab": "sottovoce.lab.ldpmab.policy.LdpmabPolicy",
+}
+"""Methods with a learner and devices, and what plays them in the lab."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabMethod:
+    """What is to be played.
+
+    settings: the method of the experiment; a default where another policy is played in its place.
+    """
+
+    name: str
+    begin: Begin
+    settings: Method | str = "whisper"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def method_of(value: Any) -> LabMethod:
+    """Accept all that is ``Playable``."""
+    if isinstance(value, type) and not hasattr(value, "serve"):  # settings, but no policy
+        came = f"the class {value.__name__}: add ()"
+        raise ExperimentError(must("a method", "be an object", came))
+    if callable(value):
+        return LabMethod(_name_of(value), value)
+    name = value.get("name") if isinstance(value, Mapping) else value
+    if isinstance(name, str) and name not in POLICIES:
+        return LabMethod(name, baseline_from(value))
+    settings = method_from(value)
+    name = method_to_table(settings)["name"]
+    return LabMethod(name, _policy_of(name), settings)
+
+
+def baseline_from(value: Mapping[str, Any] | str) -> Abse | Linear | Neural:
+    """Read a baseline: its name, or its table."""
+    settings = dict(value) if isinstance(value, Mapping) else {"name": value}
+    name = settings.pop("name", None)
+    if name not in BASELINES:
+        known = [*POLICIES, *BASELINES]
+        raise ExperimentError(must("the method's name", f"be one of {known}", repr(name)))
+    kind = BASELINES[name]
+    known_keys(settings, what=f"method {name}", known={field.name for field in fields(kind)})
+    baseline: Abse | Linear | Neural = kind(**settings)
+    return baseline
+
+
+def baseline_to_table(baseline: Abse | Linear | Neural) -> dict[str, Any]:
+    """Write a baseline as ``baseline_from`` reads it."""
+    return {"name": _name_of(baseline), **asdict(baseline)}
+
+
+def _name_of(method: Begin) -> str:
+    for name, kind in BASELINES.items():
+        if type(method) is kind:
+            return name
+    return getattr(method, "__name__", type(method).__name__)
+
+
+def _policy_of(name: str) -> Begin:
+    """Load what plays a method; compiled code is loaded only where something is played."""
+    module, _, kind = POLICIES[name].rpartition(".")
+    begin: Begin = getattr(import_module(module), kind)
+    return begin
