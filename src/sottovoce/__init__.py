@@ -28,7 +28,8 @@ from sottovoce.shared.errors import (
     WireError,
 )
 from sottovoce.shared.experiment import Experiment, Population
-from sottovoce.shared.method import Ldpmab, Whisper
+from sottovoce.shared.ldpmab.settings import Ldpmab
+from sottovoce.shared.whisper.settings import Whisper
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
 from sottovoce.shared.schema import Categorical, Numeric, Ordinal

@@ -19,8 +19,8 @@ import pytest
 import sottovoce as sv
 from sottovoce.device.contribute.contribute import contribute
 from sottovoce.shared import wire
-from sottovoce.shared.questions import sheet
-from sottovoce.shared.subset import unpack
+from sottovoce.shared.whisper.questions import sheet
+from sottovoce.shared.whisper.subset import unpack
 from support.custodian_server import CustodianServer, serving
 from support.custodians import HEADER, clinic, good_rows, write_csv
 

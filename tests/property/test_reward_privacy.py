@@ -14,10 +14,10 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.device import subset
-from sottovoce.device.ask import Secret
+from sottovoce.device.whisper.answer import Secret
 from sottovoce.shared.errors import SottovoceError
 from sottovoce.shared.partition import Partition
-from sottovoce.shared.subset import SignedSubset
+from sottovoce.shared.whisper.subset import SignedSubset
 from support.answering import uniform
 from support.examples import experiment
 from support.subset import exact_law, mutant, power_of_e
@@ -248,7 +248,7 @@ BREAK_PRIVACY = {
     ),
     "the odds are those of another population": (
         MECHANISM,
-        "        from sottovoce.shared.subset import signed_subset\n"
+        "        from sottovoce.shared.whisper.subset import signed_subset\n"
         "        mechanism = signed_subset(release.experiment.populations[1].epsilon, 1)\n",
     ),
     "only people in settled bins are asked how it went": (

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import sottovoce as sv
 from sottovoce.device import subset as device
-from sottovoce.device.subset import OperatingSystem, whisper
+from sottovoce.device.whisper.subset import OperatingSystem, whisper
 from sottovoce.shared import subset as shared
-from sottovoce.shared.subset import SignedSubset, odds, pack, signed_subset, unpack
+from sottovoce.shared.whisper.subset import SignedSubset, odds, pack, signed_subset, unpack
 from support.subset import (
     all_sets,
     exact_law,

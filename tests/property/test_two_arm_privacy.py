@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.device.ask import Secret
+from sottovoce.device.whisper.answer import Secret
 from sottovoce.shared.errors import SottovoceError
 from sottovoce.shared.partition import Partition
 from support.answering import COUNT, OUTCOME, TONE, uniform

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import sottovoce as sv
 from sottovoce.estimate.whisper.unpack import unpack_many
-from sottovoce.shared.subset import SignedSubset, pack, signed_subset, unpack
+from sottovoce.shared.whisper.subset import SignedSubset, pack, signed_subset, unpack
 
 
 def one_by_one(mechanism: SignedSubset, rows: list[bytes]) -> tuple[list[list[int]], list[bool]]:

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.device.ask import Secret
+from sottovoce.device.whisper.answer import Secret
 from sottovoce.shared.errors import SottovoceError
 from sottovoce.shared.partition import Partition
-from sottovoce.shared.questions import Question, sheet
+from sottovoce.shared.whisper.questions import Question, sheet
 from sottovoce.shared.release import BinPolicy
 from support.examples import experiment
 from support.subset import power_of_e

@@ -13,7 +13,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.device import laplace
-from sottovoce.shared.laplace import SENSITIVITY
+from sottovoce.shared.ldpmab.laplace import SENSITIVITY
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy, uniform
 from support.examples import experiment

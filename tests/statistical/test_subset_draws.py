@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sottovoce.device.subset import whisper
-from sottovoce.shared.subset import SignedSubset, signed_subset, unpack
+from sottovoce.device.whisper.subset import whisper
+from sottovoce.shared.whisper.subset import SignedSubset, signed_subset, unpack
 
 CELLS = 200
 REPORTS = 3000

@@ -12,7 +12,7 @@ from typing import Any
 
 from sottovoce.device import subset as device
 from sottovoce.shared.errors import SottovoceError
-from sottovoce.shared.subset import SignedSubset, unpack
+from sottovoce.shared.whisper.subset import SignedSubset, unpack
 
 Sampler = Callable[..., bytes]
 Input = tuple[int | None, float]

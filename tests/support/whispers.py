@@ -9,8 +9,8 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.device import ask
-from sottovoce.device.subset import whisper
-from sottovoce.shared.questions import Kind, Question, is_by_arm, sheet
+from sottovoce.device.whisper.subset import whisper
+from sottovoce.shared.whisper.questions import Kind, Question, is_by_arm, sheet
 from support.examples import experiment
 
 CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED, REWARD, TONE = range(8)

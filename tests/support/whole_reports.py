@@ -12,8 +12,8 @@ from typing import Any
 
 import sottovoce as sv
 from sottovoce.device import ask, privatise, subset
-from sottovoce.device.ask import Secret
-from sottovoce.shared.subset import SignedSubset, pack
+from sottovoce.device.whisper.answer import Secret
+from sottovoce.shared.whisper.subset import SignedSubset, pack
 from support.answering import Purse
 from support.subset import Following, exact_law
 

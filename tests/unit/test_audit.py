@@ -16,7 +16,7 @@ from sottovoce.estimate.whisper.audit import audit, is_clear, look_out, to_ask
 from sottovoce.estimate.whisper.board import Board, begin
 from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.shared import wire
-from sottovoce.shared.questions import sheet
+from sottovoce.shared.whisper.questions import sheet
 from support.boards import (
     ANSWERS,
     ASKED,

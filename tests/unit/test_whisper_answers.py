@@ -10,7 +10,7 @@ import pytest
 from sottovoce.estimate.whisper import answers
 from sottovoce.estimate.whisper.board import Board, begin
 from sottovoce.estimate.whisper.constants import Constants, constants
-from sottovoce.shared.subset import SignedSubset, signed_subset
+from sottovoce.shared.whisper.subset import SignedSubset, signed_subset
 from support.boards import (
     CONTRAST,
     COUNT,

@@ -11,10 +11,10 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.device import subset
-from sottovoce.device.ask import Secret, answer
+from sottovoce.device.whisper.answer import Secret, answer
 from sottovoce.shared import wire
 from sottovoce.shared.partition import Partition
-from sottovoce.shared.questions import Kind, Question, Sheet, sheet
+from sottovoce.shared.whisper.questions import Kind, Question, Sheet, sheet
 from support.answering import (
     CONTRAST,
     COUNT,

@@ -12,8 +12,8 @@ import pytest
 import sottovoce as sv
 from sottovoce.estimate.history import Cut, Elimination
 from sottovoce.estimate.whisper.board import Board
-from sottovoce.shared.questions import sheet
-from sottovoce.shared.subset import unpack
+from sottovoce.shared.whisper.questions import sheet
+from sottovoce.shared.whisper.subset import unpack
 from support.examples import grown as ldpmab_grown
 from support.insides import board_of
 from support.whispers import (

@@ -11,8 +11,8 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.device import ask, privatise, subset
-from sottovoce.device.ask import Secret, answer, draw_question, draw_ranking
-from sottovoce.shared.questions import Kind, Question, Sheet, sheet
+from sottovoce.device.whisper.answer import Secret, answer, draw_question, draw_ranking
+from sottovoce.shared.whisper.questions import Kind, Question, Sheet, sheet
 from support.answering import (
     AUXILIARY,
     CONTRAST,

@@ -12,7 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from sottovoce.cli.app import app, console
-from sottovoce.shared.method import Ldpmab, Method, Whisper
+from sottovoce.shared.ldpmab.settings import Ldpmab
+from sottovoce.shared.methods import MethodSettings
+from sottovoce.shared.whisper.settings import Whisper
 
 if TYPE_CHECKING:
     from sottovoce.lab.bench_service import ServiceSpeed
@@ -79,7 +81,7 @@ def simulate(
     """Ask what would happen: the mean regret of a method in a simulated world."""
     from sottovoce.lab.mean_regret import mean_regret
 
-    settings: Method | str = method.value
+    settings: MethodSettings | str = method.value
     if method is MethodName.whisper:
         settings = Whisper(guarantee.value, delta, public_arms)
     elif method is MethodName.ldpmab:

@@ -4,9 +4,9 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from sottovoce.device.ask import Secret, draw_ranking
 from sottovoce.device.encode import encode
 from sottovoce.device.ledger import OneReport, Spends
+from sottovoce.device.method import Secret, device_method
 from sottovoce.device.privatise import privatise
 from sottovoce.shared import check
 from sottovoce.shared.errors import DeviceError, must
@@ -38,7 +38,6 @@ class Device:
         self._release = release
         self._population = release.experiment.population_index(population)
         self._ledger = OneReport() if ledger is None else ledger
-        self._random = secrets.SystemRandom()
         epsilon = release.experiment.populations[self._population].epsilon
         if most_epsilon is not None and epsilon > check.epsilon(most_epsilon, what="most_epsilon"):
             rule = f"ask for at most epsilon = {most_epsilon:g} a report"
@@ -65,17 +64,12 @@ class Device:
         release = self._release
         point = encode(release.experiment, context)
         path = release.partition.find(point)
-        policy = release.policies[path]
-        ranking = draw_ranking(release)
-        if ranking and not self._public_arms:
+        if release.experiment.settings.arms_are_public and not self._public_arms:
             raise DeviceError(
                 "an experiment must keep arms private, unless the device agrees to public_arms;"
                 " got one in which they are public"
             )
-        if ranking:
-            arm = min(policy.arms, key=ranking.index)
-        else:
-            (arm,) = self._random.choices(policy.arms, policy.propensities)
+        arm, ranking = device_method(release).choose(release, release.policies[path])
         self._pending = (release, Secret(point, path, arm, ranking=ranking))
         return release.experiment.arms[arm]
 

@@ -4,47 +4,56 @@ A learner has one, and so has a server that must answer before anything is learn
 same verdict at the same release, for it is the same code.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sottovoce.estimate.ldpmab.layouts import LdpmabLayouts
-from sottovoce.estimate.whisper.layouts import WhisperLayouts
-from sottovoce.estimate.whisper.unpack import Values, unpack_many
 from sottovoce.shared import wire
 from sottovoce.shared.errors import Refused, Rejection, ReportRejected, StateError, must
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.method import Ldpmab
+from sottovoce.shared.methods import method_part
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
-from sottovoce.shared.subset import SignedSubset, unpack
 
 AT_ONCE = 8192
 """How many reports are read at once, at most: enough to be fast, few enough to fit in a cache."""
 
 
-class Layouts(Protocol):
+Bytes = NDArray[np.uint8]
+Values = NDArray[np.int8]
+Flags = NDArray[np.bool_]
+
+
+class PastReleases(Protocol):
     """What each release so far has asked for, by one method."""
 
     def record(self, release: Release) -> None:
         """Add the newest release."""
 
-    def check(self, report: Report) -> SignedSubset | None:
-        """Refuse what does not fit its release; return how its set is to be unpacked, if any.
+    def check(self, report: Report) -> Hashable | None:
+        """Refuse what does not fit its release; return the form of its bytes, if it has any.
 
-        All is checked but what the bytes of a set hold.
+        All is checked but what the bytes hold. Bytes of one form are equally long, and are unpacked
+        together.
+        """
+
+    def unpack(self, form: Any, payloads: Bytes) -> tuple[Values, Flags]:
+        """Read bytes of one form, (n, length); return values (n, …) and which rows are valid (n,).
+
+        Rows that no device sends are all 0.
         """
 
 
 @dataclass(frozen=True, slots=True)
-class Pile:
-    """Reports that are to be counted, and differ in nothing but their nonces and their sets.
+class Batch:
+    """Reports that are to be counted, and differ in nothing but their nonces and their bytes.
 
-    report: speaks for all of them, but for its set.
+    report: speaks for all of them, but for its bytes.
     count: how many there are.
-    values (rows, cells): their sets; a row of zeros is not counted. None where there are no sets.
+    values (rows, …): their bytes, unpacked; a row of zeros is not counted. None without bytes.
     """
 
     report: Report
@@ -56,11 +65,13 @@ class Gate:
     """Knows what every release has asked for, from the first to the newest."""
 
     def __init__(
-        self, experiment: Experiment, layouts: Layouts | None = None, *, newest: int = 0
+        self, experiment: Experiment, past: PastReleases | None = None, *, newest: int = 0
     ) -> None:
         self.experiment = experiment
         self.newest = newest
-        self._layouts = _open_layouts(experiment) if layouts is None else layouts
+        if past is None:
+            past = method_part(experiment.settings.name, "estimate").past_releases(experiment)
+        self._past = cast(PastReleases, past)
 
     def publish(self, release: Release) -> None:
         """Take reports for the next release, too."""
@@ -70,7 +81,7 @@ class Gate:
         if release.version != self.newest + 1:
             rule = f"be version {self.newest + 1}"
             raise StateError(must("the next release", rule, release.version))
-        self._layouts.record(release)
+        self._past.record(release)
         self.newest = release.version
 
     def check_many(self, reports: Sequence[bytes]) -> list[Rejection | None]:
@@ -80,50 +91,56 @@ class Gate:
             verdicts += self.read_many(reports[start : start + AT_ONCE])[0]
         return verdicts
 
-    def read(self, report: Report) -> Pile:
+    def read(self, report: Report) -> Batch:
         """Return a report that is to be counted, or raise ReportRejected."""
-        mechanism = self._check(report)
-        if mechanism is None:
-            return Pile(report, 1, None)
-        values = unpack(mechanism, cast(bytes, report.payload))
-        return Pile(report, 1, np.array([values], dtype=np.int8))
+        form = self._check(report)
+        if form is None:
+            return Batch(report, 1, None)
+        payload = np.frombuffer(cast(bytes, report.payload), dtype=np.uint8)
+        values, valid = self._past.unpack(form, payload[np.newaxis])
+        if not valid[0]:
+            rule = "be one that a device sends for this question"
+            raise ReportRejected(
+                Rejection.MALFORMED, must("a report's payload", rule, "something else")
+            )
+        return Batch(report, 1, values)
 
-    def read_many(self, reports: Sequence[bytes]) -> tuple[list[Rejection | None], list[Pile]]:
+    def read_many(self, reports: Sequence[bytes]) -> tuple[list[Rejection | None], list[Batch]]:
         """Return the verdict on each compact report, and those that are to be counted.
 
-        Reports without sets come one by one and in order.
+        Reports without bytes come one by one and in order.
         """
         verdicts: list[Rejection | None] = [None] * len(reports)
-        piles: list[Pile] = []
-        packed: dict[SignedSubset, list[tuple[Report, list[int]]]] = {}
-        for places in _sort(reports):
+        batches: list[Batch] = []
+        packed: dict[Hashable, list[tuple[Report, list[int]]]] = {}
+        for indices in _alike(reports):
             try:
-                report = wire.report_from_bytes(reports[places[0]])
-                mechanism = self._check(report)
+                report = wire.report_from_bytes(reports[indices[0]])
+                form = self._check(report)
             except Refused as refused:
-                for place in places:
-                    verdicts[place] = refused.reason
+                for index in indices:
+                    verdicts[index] = refused.reason
                 continue
-            if mechanism is None:
-                piles.append(Pile(report, len(places), None))
+            if form is None:
+                batches.append(Batch(report, len(indices), None))
             else:
-                packed.setdefault(mechanism, []).append((report, places))
-        for mechanism, alike in packed.items():
-            order = [place for _, places in alike for place in places]
-            length = mechanism.length  # of each, as was checked; and the set comes last
-            sets = b"".join([reports[place][-length:] for place in order])
-            data = np.frombuffer(sets, dtype=np.uint8).reshape(len(order), length)
-            values, valid = unpack_many(mechanism, data)
+                packed.setdefault(form, []).append((report, indices))
+        for form, alike in packed.items():
+            order = [index for _, indices in alike for index in indices]
+            length = len(cast(bytes, alike[0][0].payload))  # of each; and the payload comes last
+            payloads = b"".join([reports[index][-length:] for index in order])
+            data = np.frombuffer(payloads, dtype=np.uint8).reshape(len(order), length)
+            values, valid = self._past.unpack(form, data)
             for row in np.flatnonzero(~valid).tolist():
                 verdicts[order[row]] = Rejection.MALFORMED
             end = 0
-            for report, places in alike:
-                start, end = end, end + len(places)
+            for report, indices in alike:
+                start, end = end, end + len(indices)
                 if count := int(np.count_nonzero(valid[start:end])):
-                    piles.append(Pile(report, count, values[start:end]))
-        return verdicts, piles
+                    batches.append(Batch(report, count, values[start:end]))
+        return verdicts, batches
 
-    def _check(self, report: Report) -> SignedSubset | None:
+    def _check(self, report: Report) -> Hashable | None:
         if not isinstance(report, Report):
             came = f"a {type(report).__name__}: decode it with sottovoce.wire"
             raise ReportRejected(
@@ -146,28 +163,22 @@ class Gate:
                 Rejection.UNKNOWN_POPULATION,
                 must("a report's population", f"be below {len(populations)}", report.population),
             )
-        return self._layouts.check(report)
+        return self._past.check(report)
 
 
-def _open_layouts(experiment: Experiment) -> Layouts:
-    if isinstance(experiment.settings, Ldpmab):
-        return LdpmabLayouts(experiment)
-    return WhisperLayouts(experiment)
-
-
-def _sort(reports: Sequence[bytes]) -> list[list[int]]:
-    """Return the places of reports that differ in nothing but nonce and set; all others alone."""
-    sorted_out: list[list[int]] = []
+def _alike(reports: Sequence[bytes]) -> list[list[int]]:
+    """Return the indices of reports that differ in nothing but nonce and bytes; others alone."""
+    groups: list[list[int]] = []
     known: dict[tuple[bytes, int], list[int]] = {}
-    for place, data in enumerate(reports):
+    for index, data in enumerate(reports):
         header = wire.header_of_set(data)
         if header is None:
-            sorted_out.append([place])
+            groups.append([index])
             continue
         key = (header, len(data))
         if key in known:
-            known[key].append(place)
+            known[key].append(index)
         else:
-            known[key] = [place]
-            sorted_out.append(known[key])
-    return sorted_out
+            known[key] = [index]
+            groups.append(known[key])
+    return groups

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sottovoce.estimate.book import Book, CellEstimate
 from sottovoce.estimate.diagnosis import Diagnosis
-from sottovoce.estimate.gate import AT_ONCE, Pile
+from sottovoce.estimate.gate import AT_ONCE, Batch
 from sottovoce.estimate.history import Certificate, Dated
-from sottovoce.estimate.progress import Progress, open_book, progress_from_json, progress_to_json
+from sottovoce.estimate.method import CellEstimate, Estimator, learner_method
+from sottovoce.estimate.progress import Progress, progress_from_json, progress_to_json
 from sottovoce.shared.errors import Rejection
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
@@ -36,22 +36,22 @@ class Learner:
     """The server's side: it sees reports only.
 
     Reports of any population come in any order. After every ``release_every`` of them the
-    learner looks at its sums, drops the arms that lose, cuts the bins that are known well
+    learner looks at its sums, drops the arms that lose, splits the bins that are known well
     enough, and publishes the next release if anything changed.
     """
 
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
-        self._book: Book = open_book(experiment)
+        self._estimator: Estimator = learner_method(experiment).begin(experiment)
         self._progress = Progress(reports=[0] * len(experiment.populations))
 
     def release(self) -> Release:
         """Return the current release."""
-        return self._book.release
+        return self._estimator.release
 
     def receive(self, report: Report) -> None:
         """Count one report, or raise ReportRejected and change nothing."""
-        self._count([self._book.gate.read(report)])
+        self._count([self._estimator.gate.read(report)])
 
     def receive_many(self, reports: Sequence[bytes]) -> list[Rejection | None]:
         """Count compact reports in order; return why each was refused, or None.
@@ -64,8 +64,8 @@ class Learner:
             # Never more than to the next step: what comes after it meets another release.
             until_step = every - sum(self._progress.reports) % every
             end = len(verdicts) + min(until_step, AT_ONCE)
-            piece, piles = self._book.gate.read_many(reports[len(verdicts) : end])
-            self._count(piles)
+            piece, batches = self._estimator.gate.read_many(reports[len(verdicts) : end])
+            self._count(batches)
             verdicts += piece
         return verdicts
 
@@ -84,16 +84,16 @@ class Learner:
         )
 
     def estimates(self) -> list[CellEstimate]:
-        """Return what is known of each contested cell (of ``whisper``, as of its last step)."""
-        return self._book.estimates()
+        """Return what is known of each contested cell."""
+        return self._estimator.estimates()
 
     def certificates(self) -> tuple[Certificate, ...]:
-        """Return why ``whisper`` dropped each arm; of ``ldpmab`` there are none."""
-        return self._book.certificates()
+        """Return why each arm was dropped, where the method can tell."""
+        return self._estimator.certificates()
 
     def diagnosis(self) -> Diagnosis:
         """Say what each auxiliary population brings, and whether it seems to mislead."""
-        return self._book.diagnose(self._progress.reports)
+        return self._estimator.diagnose(self._progress.reports)
 
     def history(self) -> tuple[Dated, ...]:
         """Every elimination and cut so far, with the number of reports by then."""
@@ -101,27 +101,27 @@ class Learner:
 
     def to_json(self) -> str:
         """Save the learner; it holds sums of reports and nothing about any person."""
-        return progress_to_json(self._book, self._progress)
+        return progress_to_json(self._estimator, self._progress)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Learner":
         """Resume a saved learner; it goes on bit for bit as one that never stopped."""
-        book, progress = progress_from_json(text)
+        estimator, progress = progress_from_json(text)
         learner = cls.__new__(cls)
-        learner.experiment = book.release.experiment
-        learner._book = book
+        learner.experiment = estimator.release.experiment
+        learner._estimator = estimator
         learner._progress = progress
         return learner
 
-    def _count(self, piles: Sequence[Pile]) -> None:
+    def _count(self, batches: Sequence[Batch]) -> None:
         """Add reports to the sums, and look at them when it is time."""
         progress = self._progress
-        for pile in piles:
-            if pile.report.release != self.release().version:
-                progress.late_reports += pile.count
-            progress.dropped_cells += self._book.absorb(pile)
-            progress.reports[pile.report.population] += pile.count
+        for batch in batches:
+            if batch.report.release != self.release().version:
+                progress.late_reports += batch.count
+            progress.dropped_cells += self._estimator.absorb(batch)
+            progress.reports[batch.report.population] += batch.count
         total = sum(progress.reports)
-        if piles and total % self.experiment.release_every == 0:
-            events = self._book.step()
+        if batches and total % self.experiment.release_every == 0:
+            events = self._estimator.step()
             progress.history += [Dated(total, event) for event in events]

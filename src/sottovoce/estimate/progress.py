@@ -4,16 +4,12 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sottovoce.estimate.book import Book
 from sottovoce.estimate.history import Cut, Dated, Elimination, Event
-from sottovoce.estimate.ldpmab.book import LdpmabBook
-from sottovoce.estimate.whisper.book import WhisperBook
+from sottovoce.estimate.method import Estimator, learner_method
 from sottovoce.shared.errors import StateError, must
-from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.method import Ldpmab
 from sottovoce.shared.release import Release
 
-STATE_VERSION = 3
+STATE_VERSION = 4
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,20 +26,13 @@ class Progress:
     history: list[Dated] = field(default_factory=list)
 
 
-def open_book(experiment: Experiment) -> Book:
-    """Begin with the sums of an experiment's method."""
-    if isinstance(experiment.settings, Ldpmab):
-        return LdpmabBook.begin(experiment)
-    return WhisperBook.begin(experiment)
-
-
-def progress_to_json(book: Book, progress: Progress) -> str:
+def progress_to_json(estimator: Estimator, progress: Progress) -> str:
     """Write a learner. Floats are written so that they read back as the same bits."""
     return json.dumps(
         {
             "sottovoce": STATE_VERSION,
             "kind": "learner",
-            "release": book.release.to_table(),
+            "release": estimator.release.to_table(),
             "reports": progress.reports,
             "late_reports": progress.late_reports,
             "dropped_cells": progress.dropped_cells,
@@ -55,13 +44,13 @@ def progress_to_json(book: Book, progress: Progress) -> str:
                 }
                 for dated in progress.history
             ],
-            **book.to_table(),
+            **estimator.to_table(),
         },
         allow_nan=False,
     )
 
 
-def progress_from_json(text: str | bytes) -> tuple[Book, Progress]:
+def progress_from_json(text: str | bytes) -> tuple[Estimator, Progress]:
     """Read a learner; what is truncated, of another version or inconsistent is refused."""
     try:
         table = json.loads(text)
@@ -78,7 +67,7 @@ def progress_from_json(text: str | bytes) -> tuple[Book, Progress]:
         raise StateError(f"a saved learner must be complete and consistent; {error}") from error
 
 
-def _read(table: dict[str, Any]) -> tuple[Book, Progress]:
+def _read(table: dict[str, Any]) -> tuple[Estimator, Progress]:
     release = Release.from_table(table["release"])
     experiment = release.experiment
     progress = Progress(
@@ -91,9 +80,7 @@ def _read(table: dict[str, Any]) -> tuple[Book, Progress]:
         raise ValueError("its counts do not fit its populations")
     if min(*progress.reports, progress.late_reports, progress.dropped_cells) < 0:
         raise ValueError("its counts must not be negative")
-    if isinstance(experiment.settings, Ldpmab):
-        return LdpmabBook.from_table(release, table), progress
-    return WhisperBook.from_table(release, table), progress
+    return learner_method(experiment).resume(release, table), progress
 
 
 def _event(entry: dict[str, Any]) -> Event:

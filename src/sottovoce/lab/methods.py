@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
-from importlib import import_module
 from typing import Any
 
 from sottovoce.lab.baselines.abse import Abse
@@ -12,12 +11,12 @@ from sottovoce.lab.driver import AnyPolicy
 from sottovoce.shared.check import known_keys
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.method import Method, method_from, method_to_table
+from sottovoce.shared.methods import MethodSettings, method_names, method_part, settings_from
 
 Begin = Callable[[Experiment], AnyPolicy]
 """Makes the policy of an experiment; the experiment's own method has no part in it."""
 
-Playable = Method | Mapping[str, Any] | str | Begin
+Playable = MethodSettings | Mapping[str, Any] | str | Begin
 """A method, its table, its name, or anything that makes a policy from an experiment."""
 
 BASELINES: dict[str, type[Abse] | type[Linear] | type[Neural]] = {
@@ -26,12 +25,6 @@ BASELINES: dict[str, type[Abse] | type[Linear] | type[Neural]] = {
     "nn": Neural,
 }
 """Published methods to compare with, which have no devices."""
-
-POLICIES = {
-    "whisper": "sottovoce.lab.whisper.policy.WhisperPolicy",
-    "ldpmab": "sottovoce.lab.ldpmab.policy.LdpmabPolicy",
-}
-"""Methods with a learner and devices, and what plays them in the lab."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +36,7 @@ class LabMethod:
 
     name: str
     begin: Begin
-    settings: Method | str = "whisper"
+    settings: MethodSettings | str = "whisper"
 
     def __str__(self) -> str:
         return self.name
@@ -57,11 +50,11 @@ def method_of(value: Any) -> LabMethod:
     if callable(value):
         return LabMethod(_name_of(value), value)
     name = value.get("name") if isinstance(value, Mapping) else value
-    if isinstance(name, str) and name not in POLICIES:
+    if isinstance(name, str) and name not in method_names():
         return LabMethod(name, baseline_from(value))
-    settings = method_from(value)
-    name = method_to_table(settings)["name"]
-    return LabMethod(name, _policy_of(name), settings)
+    settings = settings_from(value)
+    # Compiled code is loaded only where something is played.
+    return LabMethod(settings.name, method_part(settings.name, "lab").begin, settings)
 
 
 def baseline_from(value: Mapping[str, Any] | str) -> Abse | Linear | Neural:
@@ -69,7 +62,7 @@ def baseline_from(value: Mapping[str, Any] | str) -> Abse | Linear | Neural:
     settings = dict(value) if isinstance(value, Mapping) else {"name": value}
     name = settings.pop("name", None)
     if name not in BASELINES:
-        known = [*POLICIES, *BASELINES]
+        known = [*method_names(), *BASELINES]
         raise ExperimentError(must("the method's name", f"be one of {known}", repr(name)))
     kind = BASELINES[name]
     known_keys(settings, what=f"method {name}", known={field.name for field in fields(kind)})
@@ -87,10 +80,3 @@ def _name_of(method: Begin) -> str:
         if type(method) is kind:
             return name
     return getattr(method, "__name__", type(method).__name__)
-
-
-def _policy_of(name: str) -> Begin:
-    """Load what plays a method; compiled code is loaded only where something is played."""
-    module, _, kind = POLICIES[name].rpartition(".")
-    begin: Begin = getattr(import_module(module), kind)
-    return begin

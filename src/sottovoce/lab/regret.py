@@ -21,7 +21,7 @@ from sottovoce.lab.simulate import simulate
 from sottovoce.lab.sweep import Engine, Run, Setting, sweep
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, must
-from sottovoce.shared.method import method_from
+from sottovoce.shared.methods import settings_from
 
 METHODS = ("whisper", "ldpmab")
 """What is run; the first is judged."""
@@ -328,6 +328,6 @@ def _error(mean: Mean) -> float:
 
 def _check_methods(methods: Sequence[str]) -> None:
     for method in methods:
-        method_from(method)
+        settings_from(method)
     if not methods or len(set(methods)) < len(methods):
         raise ExperimentError(must("methods", "be different names", ", ".join(methods) or "none"))

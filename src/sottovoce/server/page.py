@@ -18,7 +18,7 @@ from sottovoce.server.picture import colour, draw, ink, outline
 from sottovoce.server.tags import section, table
 from sottovoce.server.words import Bin, bins_of, decisions
 from sottovoce.shared.experiment import Population
-from sottovoce.shared.method import Method
+from sottovoce.shared.methods import MethodSettings
 from sottovoce.shared.release import BinPolicy, Release
 
 REFRESH_SECONDS = 3
@@ -82,9 +82,9 @@ def _head(release: Release) -> str:
     )
 
 
-def _method(method: Method) -> str:
+def _method(method: MethodSettings) -> str:
     summary = escape(method.summary)
-    return f'<span class="warn">{summary}</span>' if method.has_weaker_privacy else summary
+    return f'<span class="warn">{summary}</span>' if method.arms_are_public else summary
 
 
 def _figures(release: Release, *, stored: int, learned: int) -> str:

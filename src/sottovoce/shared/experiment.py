@@ -4,7 +4,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, must
-from sottovoce.shared.method import Method, Whisper, method_from, method_to_table
+from sottovoce.shared.methods import MethodSettings, settings_from
 from sottovoce.shared.schema import (
     Categorical,
     Feature,
@@ -76,7 +76,7 @@ class Experiment:
     epsilon: float
     horizon: int = 100_000
     auxiliary: Sequence[Population] = ()
-    method: Method | str = field(default_factory=Whisper)
+    method: MethodSettings | str = "whisper"
     release_every: int = 100
     seed: int = 0
     name: str = "experiment"
@@ -106,14 +106,8 @@ class Experiment:
         put("horizon", check.whole_number(self.horizon, what="horizon", least=1))
         names = [population.name for population in self.populations]
         check.distinct_names(names, what="populations", least=1)
-        put("method", method_from(self.method))
-        if (
-            isinstance(self.settings, Whisper)
-            and self.settings.public_arms
-            and len(self.arms) > 255
-        ):
-            rule = "be at most 255 where they are public: a report ranks them in bytes"
-            raise ExperimentError(must("arms", rule, len(self.arms)))
+        put("method", settings_from(self.method))
+        self.settings.check_experiment(self)
         every = check.whole_number(self.release_every, what="release_every", least=1)
         put("release_every", every)
         put("seed", check.whole_number(self.seed, what="seed", least=0))
@@ -130,14 +124,19 @@ class Experiment:
         return (Population(TARGET, self.epsilon, self.horizon), *self.auxiliary)
 
     @cached_property
-    def settings(self) -> Method:
-        """The method, also where it was given by name."""
-        return method_from(self.method)
+    def settings(self) -> MethodSettings:
+        """The settings of the method, also where it was given by name."""
+        return settings_from(self.method)
+
+    @cached_property
+    def derived(self) -> dict[Any, Any]:
+        """Room for what a method works out once from this experiment alone."""
+        return {}
 
     @property
     def audited(self) -> bool:
-        """Whether some people are asked how it went: others might promise too much."""
-        return isinstance(self.settings, Whisper) and len(self.auxiliary) > 0
+        """Whether some of the target's people may be asked for their reward and nothing else."""
+        return self.settings.most_reward_share(self) > 0
 
     @cached_property
     def fingerprint(self) -> str:
@@ -163,7 +162,7 @@ class Experiment:
             "epsilon": self.epsilon,
             "horizon": self.horizon,
             "auxiliary": [_population_to_table(each) for each in self.auxiliary],
-            "method": method_to_table(self.settings),
+            "method": self.settings.to_table(),
             "release_every": self.release_every,
             "seed": self.seed,
         }

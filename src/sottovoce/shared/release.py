@@ -12,9 +12,7 @@ from typing import Any
 
 from sottovoce.shared.errors import ExperimentError, Rejection, WireError, must
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.method import Whisper
 from sottovoce.shared.partition import Partition
-from sottovoce.shared.shares import SHARES
 
 LAST_VERSION = 2**32 - 1
 """Reports carry the version in four bytes."""
@@ -141,10 +139,10 @@ class Release:
             raise WireError(Rejection.MALFORMED, "a release must have one entry for each bin")
         for policy in policies:
             _check_policy(policy, arms=len(experiment.arms))
-        if isinstance(experiment.settings, Whisper):
-            _check_pairs(policies, public=experiment.settings.public_arms)
-        _check_share(share, experiment)
-        return cls(experiment, version, partition, policies, share)
+        _check_share(share, most=experiment.settings.most_reward_share(experiment))
+        release = cls(experiment, version, partition, policies, share)
+        experiment.settings.check_release(release)
+        return release
 
 
 def _experiment(table: Any) -> Experiment:
@@ -178,20 +176,7 @@ def _check_policy(policy: BinPolicy, *, arms: int) -> None:
         )
 
 
-def _check_share(share: Any, experiment: Experiment) -> None:
-    most = SHARES if experiment.audited else 0
+def _check_share(share: Any, *, most: int) -> None:
     if type(share) is not int or not 0 <= share <= most:
         rule = f"be a whole number from 0 to {most}"
         raise WireError(Rejection.MALFORMED, must("a release's reward_share", rule, repr(share)))
-
-
-def _check_pairs(policies: Sequence[BinPolicy], *, public: bool) -> None:
-    """Check what the estimates of ``whisper`` rest on: equal chances, of two arms if private."""
-    for policy in policies:
-        equal = all(chance == 1 / len(policy.arms) for chance in policy.propensities)
-        if not equal or (not public and len(policy.arms) > 2) or (public and policy.waiting):
-            rule = "offer all live arms" if public else "offer at most two arms"
-            raise WireError(
-                Rejection.MALFORMED,
-                must(f"bin {policy.path!r}", f"{rule}, with equal chances", "something else"),
-            )

@@ -6,13 +6,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.estimate.book import CellEstimate
 from sottovoce.estimate.diagnosis import Diagnosis, Source
-from sottovoce.estimate.gate import Gate, Pile
+from sottovoce.estimate.gate import Batch, Gate
 from sottovoce.estimate.history import Certificate, Event
 from sottovoce.estimate.ldpmab import method
 from sottovoce.estimate.ldpmab.constants import constants
 from sottovoce.estimate.ldpmab.layouts import LdpmabLayouts
+from sottovoce.estimate.method import CellEstimate
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
 
@@ -47,9 +47,9 @@ class LdpmabBook:
         layouts.record(release)
         return cls(release, state, layouts, [False] * len(experiment.populations))
 
-    def absorb(self, pile: Pile) -> int:
+    def absorb(self, batch: Batch) -> int:
         """Add a report to the sums."""
-        report = pile.report
+        report = batch.report
         standing = self._standing_of(report.release)
         self.state = method.absorb(
             self.state,

@@ -7,7 +7,7 @@ from typing import Any
 
 from sottovoce.shared.errors import Rejection, ReportRejected, must
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.laplace import largest_plausible
+from sottovoce.shared.ldpmab.laplace import largest_plausible
 from sottovoce.shared.release import Cell, Release
 from sottovoce.shared.report import Report
 
@@ -64,6 +64,10 @@ class LdpmabLayouts:
                 Rejection.IMPLAUSIBLE,
                 f"a report's numbers must lie within ±{most:g}; got a larger one",
             )
+
+    def unpack(self, form: Any, payloads: Any) -> Any:
+        """Refuse: its reports are numbers, never bytes."""
+        raise AssertionError("ldpmab has no bytes to unpack")
 
     def to_table(self) -> list[Any]:
         """Write every layout: since when, and its cells."""

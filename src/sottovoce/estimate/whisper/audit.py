@@ -1,14 +1,14 @@
-"""Does the policy do what the learner expects of it? The target's own people say so.
+"""The audit: does the policy do what the learner expects of it? The target's own people say so.
 
 Bins that auxiliary data has settled are never compared again: nobody there gets another arm. But
-some of the people who are served, in any bin, are asked nothing but how it went (``REWARD``). One
-cell for everybody makes that a precise question even at a small ε, and it needs no experiment on
-anyone. Where auxiliary data is about other people than it seems, they get less than was promised.
+some of the people who are served, in any bin, are asked for nothing but their reward (``REWARD``).
+One cell for everybody makes that a precise question even at a small ε, and it needs no experiment
+on anyone. Where auxiliary data is about other people than it seems, they get less than was promised.
 
-How many are asked is up to the learner. Somebody in a settled bin has nothing to tell of arms:
-where nearly all bins are settled before it is clear whether rightly so, nearly all are asked.
+The learner says how many are asked. People in a settled bin have nothing to tell of arms: where
+nearly all bins are settled before it is clear whether rightly so, nearly all people are asked.
 
-Plain functions over the arrays of a ``Board``; the lab compiles them as they stand.
+Plain functions. The learner calls them as they are, and the lab compiles them as they stand.
 """
 
 import math
@@ -16,72 +16,75 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.estimate.diagnosis import LEAST, SURE
-from sottovoce.estimate.whisper.answers import Floats
-from sottovoce.estimate.whisper.places import ANSWERS, CHANCE, DELIVERED, NODES, PROMISED
-from sottovoce.shared.shares import REWARD_SHARE, SHARES
+from sottovoce.shared.whisper.tuning import AUDIT_ERRORS, AUDIT_LEAST, REWARD_SHARE, SHARES
 
 if TYPE_CHECKING:
-    from sottovoce.estimate.whisper.board import Board
     from sottovoce.estimate.whisper.constants import Constants
+    from sottovoce.estimate.whisper.state import Floats, State
 
 
-def look_out(board: "Board", constants: "Constants", node: int, share: float, mean: Floats) -> None:
+def forecast(
+    state: "State", constants: "Constants", node: int, share: float, mean: "Floats"
+) -> None:
     """Write down what is expected in a bin: of its policy, and of an arm at random.
 
     share: of the target's people. mean (K,): g of each arm.
     """
-    board.outlook[node, 0] = share
-    board.outlook[node, 1] = of_policy(board, constants, node, mean)
-    board.outlook[node, 2] = mean.mean()
+    state.forecast.share[node] = share
+    state.forecast.policy[node] = mean_of_policy(state, constants, node, mean)
+    state.forecast.at_random[node] = mean.mean()
 
 
-def of_policy(board: "Board", constants: "Constants", node: int, mean: Floats) -> float:
+def mean_of_policy(
+    state: "State", constants: "Constants", node: int, mean: "Floats"
+) -> float:
     """Return the mean over the arms that people get: the pair, or all live ones if public."""
     if constants.public_arms:
-        return float(np.sum(mean * board.live[node]) / np.sum(board.live[node]))
-    return float(mean[board.pair[node, 0]] + mean[board.pair[node, 1]]) / 2.0
+        return float(np.sum(mean * state.live[node]) / np.sum(state.live[node]))
+    return float(mean[state.pair[node, 0]] + mean[state.pair[node, 1]]) / 2.0
 
 
-def audit(board: "Board", answers: float, total: float) -> None:
-    """Set what people tell of their outcomes beside what was expected of the policy they had.
+def add_rewards(state: "State", answers: float, total: float) -> None:
+    """Set what people tell of their rewards beside what was expected of the policy they had.
 
     total: the sum of their answers, each with mean 2r - 1 for a mean reward r.
     """
-    people, policy, chance = 0.0, 0.0, 0.0
-    for node in range(board.totals[NODES]):
-        if board.child[node] == node:
-            share = board.outlook[node, 0]
+    people, policy, at_random = 0.0, 0.0, 0.0
+    totals = state.totals[0]
+    for node in range(totals.nodes):
+        if state.tree.child[node] == node:
+            share = state.forecast.share[node]
             people += share
-            policy += share * board.outlook[node, 1]
-            chance += share * board.outlook[node, 2]
-    board.audit[ANSWERS] += answers
-    board.audit[DELIVERED] += total / 2.0
-    board.audit[PROMISED] += answers * policy / people
-    board.audit[CHANCE] += answers * chance / people
+            policy += share * state.forecast.policy[node]
+            at_random += share * state.forecast.at_random[node]
+    totals.audit_answers += answers
+    totals.audit_delivered += total / 2.0
+    totals.audit_promised += answers * policy / people
+    totals.audit_at_random += answers * at_random / people
 
 
-def is_clear(board: "Board", constants: "Constants") -> bool:
+def is_clear(state: "State", constants: "Constants") -> bool:
     """Say whether the audit has come out, well or badly, as ``Audit`` of the diagnosis has it."""
-    told = board.audit[ANSWERS]
-    half = (board.audit[PROMISED] + board.audit[CHANCE]) / 2.0
-    deviation = math.sqrt(told * constants.told_square) / 2.0
-    clear: bool = told >= LEAST and abs(board.audit[DELIVERED] - half) >= SURE * deviation
+    totals = state.totals[0]
+    half = (totals.audit_promised + totals.audit_at_random) / 2.0
+    deviation = math.sqrt(totals.audit_answers * constants.reward_variance) / 2.0
+    away = abs(totals.audit_delivered - half)
+    clear: bool = totals.audit_answers >= AUDIT_LEAST and away >= AUDIT_ERRORS * deviation
     return clear
 
 
-def to_ask(board: "Board", constants: "Constants") -> int:
-    """Return how many people of SHARES are asked how it went.
+def reward_share(state: "State", constants: "Constants") -> int:
+    """Return how many people of SHARES are asked for their reward.
 
-    Until that is clear, as many more as people with nothing else to tell outnumber the others; in
-    steps, for each change makes a new release.
+    Until the audit is clear, as many more as people in settled bins outnumber the others; in steps,
+    for each change makes a new release.
     """
     if not constants.audited:
         return 0
-    if is_clear(board, constants):
+    if is_clear(state, constants):
         return REWARD_SHARE
-    nodes = board.totals[NODES]
-    people = board.outlook[:nodes, 0] * (board.child[:nodes] == np.arange(nodes))
-    settled = people * (board.pair[:nodes, 0] == board.pair[:nodes, 1])
+    nodes = state.totals[0].nodes
+    people = state.forecast.share[:nodes] * (state.tree.child[:nodes] == np.arange(nodes))
+    settled = people * (state.pair[:nodes, 0] == state.pair[:nodes, 1])
     more = 2.0 * settled.sum() / people.sum() - 1.0
     return max(REWARD_SHARE, int(more * SHARES / REWARD_SHARE) * REWARD_SHARE)

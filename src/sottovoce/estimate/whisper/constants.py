@@ -2,14 +2,31 @@
 
 import math
 from functools import lru_cache
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.method import Whisper
-from sottovoce.shared.questions import reward_mechanism
+from sottovoce.shared.whisper.cells import reward_mechanism
+from sottovoce.shared.whisper.questions import questions_of
+from sottovoce.shared.whisper.settings import Whisper
+
+QUESTION = np.dtype(
+    [
+        ("kind", "i8"),
+        ("logged", "?"),
+        ("cells", "i8"),
+        ("value", "i8"),
+        ("measures", "i8"),
+        ("first", "f8"),
+        ("second", "f8"),
+        ("ranked", "?"),
+        ("by_arm", "?"),
+    ],
+    align=True,
+)
+"""An entry of the table of questions (``shared/whisper/questions.py``), so that it compiles."""
 
 
 class Constants(NamedTuple):
@@ -21,11 +38,12 @@ class Constants(NamedTuple):
     jump_start: float  # with more auxiliary reports than these, people come before the next step
     behaviour: NDArray[np.float64]  # (M+1, K) π of logged rows; zeros where it is not known
     known: NDArray[np.bool_]  # (M+1,)
+    questions: Any  # (kinds,) of QUESTION; those that the experiment does not ask stay 0
     certified: bool
     delta: float
     public_arms: bool
-    audited: bool  # some people are asked how it went
-    told_square: float  # (value/β)² of what such a person tells
+    audited: bool  # some people are asked for their reward
+    reward_variance: float  # of what such a person tells, (value/β)²
 
 
 @lru_cache(maxsize=64)
@@ -44,12 +62,21 @@ def constants(experiment: Experiment) -> Constants:
         jump_start=_jump_start(experiment),
         behaviour=behaviour,
         known=np.array([population.behaviour is not None for population in populations]),
+        questions=_questions(experiment),
         certified=settings.guarantee == "certified",
         delta=settings.delta,
         public_arms=settings.public_arms,
         audited=experiment.audited,
-        told_square=reward_mechanism(experiment).inside,
+        reward_variance=reward_mechanism(experiment).inside,
     )
+
+
+def _questions(experiment: Experiment) -> Any:
+    asked = questions_of(experiment)
+    table = np.zeros(max(asked) + 1, dtype=QUESTION)
+    for kind, entry in asked.items():
+        table[kind] = tuple(getattr(entry, field) for field in QUESTION.names or ())
+    return table.view(np.recarray)
 
 
 def _jump_start(experiment: Experiment) -> float:

@@ -1,35 +1,30 @@
-"""``whisper``'s diagnosis of auxiliary data: a board → who promises what, and who is where."""
+"""``whisper``'s diagnosis of auxiliary data: the state → who promises what, and who is where."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from sottovoce.estimate.diagnosis import Audit, Diagnosis, Source, standard_error
-from sottovoce.estimate.whisper import answers, kin
-from sottovoce.estimate.whisper.audit import of_policy
-from sottovoce.estimate.whisper.board import Board, Floats
+from sottovoce.estimate.whisper.audit import mean_of_policy
 from sottovoce.estimate.whisper.constants import Constants, constants
-from sottovoce.estimate.whisper.places import (
-    ANSWERS,
-    CHANCE,
-    CONTESTED,
-    DELIVERED,
-    NODES,
-    PROMISED,
-)
+from sottovoce.estimate.whisper.measurement import bin_shares, estimate
+from sottovoce.estimate.whisper.smoothing import smooth
+from sottovoce.estimate.whisper.state import Floats, Information, State
+from sottovoce.estimate.whisper.tally import worth
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.questions import Kind, is_by_arm, law, may_halve, reward_mechanism
-from sottovoce.shared.shares import COUNT_SHARE, COUNT_SHARE_UNKNOWN, SHARES, TONE_SHARE
+from sottovoce.shared.whisper.cells import cell_mechanism, may_halve, reward_mechanism
+from sottovoce.shared.whisper.questions import Kind, menu, questions_of
+from sottovoce.shared.whisper.tuning import SHARES
 
 
-def diagnose(board: Board, experiment: Experiment, reports: Sequence[int]) -> Diagnosis:
+def diagnose(state: State, experiment: Experiment, reports: Sequence[int]) -> Diagnosis:
     """Say of each auxiliary population what its reports, and those of the target, have shown.
 
     reports: how many have come of each population.
     """
     fixed = constants(experiment)
-    audit = _audit(board, experiment) if fixed.audited else None
-    everybody, rows = _who_is_where(board, fixed)
+    audit = _audit(state, experiment) if fixed.audited else None
+    everybody, rows = _who_is_where(state, fixed)
     sources = []
     for m, population in enumerate(experiment.populations[1:], start=1):
         came = reports[m] > 0
@@ -38,7 +33,7 @@ def diagnose(board: Board, experiment: Experiment, reports: Sequence[int]) -> Di
             exploration = fixed.arms * float(fixed.behaviour[m].min())
         elif came:
             exploration = fixed.arms * float(rows[:, m].sum(axis=0).min() / rows[:, m].sum())
-        promises = _promises(board, fixed, m, everybody[:, 0]) if came else None
+        promises = _promises(state, fixed, m, everybody[:, 0]) if came else None
         harmful = False
         if audit is not None and audit.falls_short and promises is not None:
             # Of several populations, those are to blame that promise what the policy rests on.
@@ -49,7 +44,7 @@ def diagnose(board: Board, experiment: Experiment, reports: Sequence[int]) -> Di
                 epsilon=population.epsilon,
                 reports=reports[m],
                 expected=population.users,
-                worth=_worth(board, experiment, m),
+                worth=_worth(state, experiment, m),
                 exploration=exploration,
                 overlap=float(everybody.T[[0, m]].min(axis=0).sum()) if came else None,
                 promises=promises,
@@ -59,75 +54,66 @@ def diagnose(board: Board, experiment: Experiment, reports: Sequence[int]) -> Di
     return Diagnosis(tuple(sources), audit)
 
 
-def _audit(board: Board, experiment: Experiment) -> Audit:
-    told = int(board.audit[ANSWERS])
-    mean = board.audit / max(told, 1) + 0.5  # g = f - 1/2
+def _audit(state: State, experiment: Experiment) -> Audit:
+    totals = state.totals[0]
+    told = int(totals.audit_answers)
+
+    def mean(total: float) -> float:
+        return float(total) / max(told, 1) + 0.5  # g = f - 1/2
+
     return Audit(
         answers=told,
-        delivered=float(mean[DELIVERED]),
-        promised=float(mean[PROMISED]),
-        at_random=float(mean[CHANCE]),
+        delivered=mean(totals.audit_delivered),
+        promised=mean(totals.audit_promised),
+        at_random=mean(totals.audit_at_random),
         standard_error=standard_error(told, inside=reward_mechanism(experiment).inside),
     )
 
 
-def _leaves(board: Board) -> list[int]:
-    return [node for node in range(int(board.totals[NODES])) if board.child[node] == node]
+def _leaves(state: State) -> list[int]:
+    return [node for node in range(state.totals[0].nodes) if state.tree.child[node] == node]
 
 
-def _who_is_where(board: Board, fixed: Constants) -> tuple[Floats, Floats]:
+def _who_is_where(state: State, fixed: Constants) -> tuple[Floats, Floats]:
     """Return the share of each population in each leaf (L, M+1), and rows by arm (L, M+1, K)."""
-    leaves, groups = _leaves(board), board.mass.shape[1]
-    share, upper = np.empty((len(leaves), groups)), np.empty((groups, fixed.dimension))
-    rows = np.empty((len(leaves), groups, fixed.arms))
-    for place, leaf in enumerate(leaves):
-        answers.shares(board, fixed, leaf, share[place], upper, rows[place])
-    return share / share.sum(axis=0), rows
+    people = [bin_shares(state, fixed, leaf) for leaf in _leaves(state)]
+    share = np.array([each.share for each in people])
+    return share / share.sum(axis=0), np.array([each.rows for each in people])
 
 
-def _promises(board: Board, fixed: Constants, population: int, people: Floats) -> float:
+def _promises(state: State, fixed: Constants, population: int, people: Floats) -> float:
     """Return what one population alone promises for the policy of now, beyond arms at random.
 
     people (L,): the target's share in each leaf.
     """
-    alone = board._replace(
-        **{name: getattr(board, name).copy() for name in ("prior_info", "prior_lean", "anew")},
-        **{name: np.zeros_like(getattr(board, name)) for name in ("info", "lean")},
-        **{name: getattr(board, name).copy() for name in ("logged_info", "logged_lean")},
-        totals=board.totals.copy(),
+
+    def of_population(told: Information) -> Information:
+        alone = Information(np.zeros_like(told.precision), np.zeros_like(told.vector))
+        alone.precision[:, population] = told.precision[:, population]
+        alone.vector[:, population] = told.vector[:, population]
+        return alone
+
+    alone = state._replace(
+        prior=Information(state.prior.precision.copy(), state.prior.vector.copy()),
+        slope_variance=state.slope_variance.copy(),
+        served=of_population(state.served),
+        logged=of_population(state.logged),
+        totals=state.totals.copy(),
     )
-    others = [m for m in range(board.mass.shape[1]) if m != population]
-    alone.info[:, population] = board.info[:, population]
-    alone.lean[:, population] = board.lean[:, population]
-    alone.logged_info[:, others] = alone.logged_lean[:, others] = 0.0
-    kin.smooth(alone, fixed)
-    arms, d, groups = fixed.arms, fixed.dimension, board.mass.shape[1]
-    mean, covariance = np.empty(arms), np.empty((arms, arms))
+    smooth(alone, fixed)
     gain = 0.0
-    for place, leaf in enumerate(_leaves(board)):
-        answers.estimate(
-            alone,
-            fixed,
-            leaf,
-            mean,
-            covariance,
-            np.empty((d, arms)),
-            np.empty((d, arms, arms)),
-            np.empty(groups),
-            np.empty((groups, d)),
-        )
-        gain += people[place] * (of_policy(board, fixed, leaf, mean) - float(mean.mean()))
+    for share, leaf in zip(people, _leaves(state), strict=True):
+        mean = estimate(alone, fixed, leaf).mean
+        gain += share * (mean_of_policy(state, fixed, leaf, mean) - float(mean.mean()))
     return float(gain)
 
 
-def _worth(board: Board, experiment: Experiment, m: int) -> float:
+def _worth(state: State, experiment: Experiment, m: int) -> float:
     """Return what one row says, in reports of target users, for as many bins as are contested."""
-    fixed, bins = constants(experiment), max(1, int(board.totals[CONTESTED]))
+    fixed, bins = constants(experiment), max(1, int(state.totals[0].contested))
     halves, population = may_halve(experiment), experiment.populations[m]
-    usual = law(experiment.epsilon, bins, may_halve=halves).mechanism.variance
-    by_arm = is_by_arm(Kind.OUTCOME, arms=fixed.arms)
-    cells = bins * fixed.arms if by_arm else bins
-    own = law(population.epsilon, cells, may_halve=halves).mechanism.variance
-    others = COUNT_SHARE if fixed.known[m] else COUNT_SHARE_UNKNOWN
-    others += 0 if by_arm else TONE_SHARE
-    return (1 - others / SHARES) * answers.worth(fixed, usual, own, True)
+    usual = cell_mechanism(experiment.epsilon, bins, may_halve=halves).mechanism.variance
+    cells = bins * fixed.arms if questions_of(experiment)[Kind.OUTCOME].by_arm else bins
+    own = cell_mechanism(population.epsilon, cells, may_halve=halves).mechanism.variance
+    others = [bound for kind, bound in menu(experiment, population=m, logged=True) if bound < SHARES]
+    return (1 - max(others) / SHARES) * worth(fixed, usual, own, True)

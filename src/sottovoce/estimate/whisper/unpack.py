@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.shared.errors import ReportRejected
-from sottovoce.shared.subset import SignedSubset, unpack
+from sottovoce.shared.whisper.subset import SignedSubset, unpack
 
 Bytes = NDArray[np.uint8]
 Values = NDArray[np.int8]

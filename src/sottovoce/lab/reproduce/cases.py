@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from sottovoce.lab.environments import Environment, Exponential, Shifted, Symmetric
 from sottovoce.lab.simulate import Auxiliary, Result, simulate
-from sottovoce.shared.method import Ldpmab, Method
+from sottovoce.shared.ldpmab.settings import Ldpmab
+from sottovoce.shared.methods import MethodSettings
 
 Model = Literal["exponential", "symmetric"]
 Line = Literal["leaking", "honest"]
@@ -49,7 +50,7 @@ class Case:
         case = cls(**setting)
         return replace(case, epsilon_aux=tuple(case.epsilon_aux), n_aux=tuple(case.n_aux))
 
-    def run(self, seed: int, *, method: Method | str = AUTHORS, **settings: Any) -> Result:
+    def run(self, seed: int, *, method: MethodSettings | str = AUTHORS, **settings: Any) -> Result:
         """Make one run, on the authors' own contexts so that figures can be compared."""
         environment = MODELS[self.model]
         shifted = Shifted(environment, self.gamma, authors=True) if self.gamma else environment

@@ -1,5 +1,11 @@
 """Many devices and one ``whisper`` learner at once, compiled.
 
-tables (mechanisms, and answers that wait) → draws (one signed subset) → people (who come, and what
-they answer) → policy.
+tables (mechanisms, and tallies that wait) → draws (one signed subset) → people (who come, and what
+they answer) → policy. What a person answers is worked out by the device's own functions, and what
+is learned by the learner's own, compiled as they stand.
 """
+
+from sottovoce.lab.whisper.policy import WhisperPolicy
+
+begin = WhisperPolicy
+"""The name by which the lab asks for it."""

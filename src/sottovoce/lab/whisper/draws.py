@@ -1,33 +1,37 @@
-"""One person's signed subset, drawn fast and with the law of ``device/subset.py``."""
+"""One person's signed subset, drawn fast and with the law of ``device/whisper/subset.py``.
+
+The device draws exact integers and packs them. Here floating-point numbers are good enough, and
+the set is added to the sums at once. Tests compare the two laws.
+"""
 
 import numpy as np
 
+from sottovoce.estimate.whisper.state import Counts, Floats, Records
 from sottovoce.lab.compiled import compiled
-from sottovoce.lab.whisper.tables import CELLS, CONTAINS, ELSEWHERE, SIZE, Counts, Floats
+from sottovoce.lab.whisper.tables import Tallies
 
 _BITS = 52  # of a random number, all fair
 
 
 @compiled
-def answer(
-    law: Floats,
+def send(
+    mechanism: Records,
     cell: int,
     value: float,
     sums: Floats,
-    order: Counts,
-    picks: Counts,
+    tallies: Tallies,
     rng: np.random.Generator,
 ) -> None:
-    """Add the signed subset of one person to the sums, with the law of ``device/subset.py``.
+    """Add the signed subset of one person to the sums.
 
-    cell: -1 for a person who has none.
+    cell: -1 for a person who has none. value: 1 or -1.
     """
-    cells, size = int(law[CELLS]), int(law[SIZE])
-    if cell < 0 and law[ELSEWHERE] > 0.0:
+    cells, size = mechanism.cells, mechanism.size
+    if cell < 0 and mechanism.elsewhere:
         cell, value = cells - 1, 1.0
     own = 0.0
     if cell >= 0:
-        if rng.random() < law[CONTAINS]:
+        if rng.random() < mechanism.contains:
             own = value
         elif rng.random() * (2 * cells - size) < size:
             own = -value
@@ -41,9 +45,23 @@ def answer(
                 sums[other] += 2.0 * (bits & 1) - 1.0
             bits >>= 1
         return
-    left, need = cells, size
+    add_others(cells, cell, size - (own != 0.0), sums, tallies.order, tallies.picks, rng)
+
+
+@compiled
+def add_others(
+    cells: int,
+    cell: int,
+    need: int,
+    sums: Floats,
+    order: Counts,
+    picks: Counts,
+    rng: np.random.Generator,
+) -> None:
+    """Add ``need`` of the cells other than the person's own, each with a fair sign."""
+    left = cells
     if cell >= 0:
-        left, need = cells - 1, size - (own != 0.0)
+        left = cells - 1
         order[cell], order[left] = left, cell
     for pick in range(need):
         other = pick + int(rng.random() * (left - pick))

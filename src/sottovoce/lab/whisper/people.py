@@ -1,183 +1,132 @@
 """The people who come: which bin they are in, which arm they get, what they answer.
 
-Everybody answers one by one, with the law of a device's report; the answers are then added up
-and handed to the learner's rules at each release.
+Everybody answers one by one, by the device's own functions; the answers are added up, and handed
+over to the learner's own functions after each block of people between two steps.
 """
 
 import numpy as np
 
-from sottovoce.estimate.whisper import answers as plain_answers
-from sottovoce.estimate.whisper import audit as plain_audit
-from sottovoce.estimate.whisper import kin as plain_kin
-from sottovoce.estimate.whisper import rules as plain_rules
-from sottovoce.estimate.whisper.answers import CONTRAST, COUNT, LEVEL, MASS, OUTCOME, RANKED, TONE
-from sottovoce.estimate.whisper.board import Board
-from sottovoce.estimate.whisper.constants import Constants
-from sottovoce.estimate.whisper.places import ASKED, CONTESTED, NODES, REPORTS, SERVED, WORTH
+from sottovoce.device.whisper import answer as device
+from sottovoce.estimate.whisper import (
+    audit,
+    decisions,
+    measurement,
+    smoothing,
+    split,
+    step,
+    tally,
+)
+from sottovoce.estimate.whisper import state as states
+from sottovoce.estimate.whisper.state import Counts, Floats, Records, State, Tree
+from sottovoce.estimate.whisper.tally import Tally
 from sottovoce.lab.compiled import compile_rules, compiled, inlined
 from sottovoce.lab.driver import compile_loop
 from sottovoce.lab.environments import People, Rows
-from sottovoce.lab.whisper.draws import answer
-from sottovoce.lab.whisper.tables import (
-    CELLS,
-    ELSEWHERE,
-    HALVES,
-    INSIDE,
-    NOISE,
-    SIGNAL,
-    VARIANCE,
-    Answers,
-    Counts,
-    Crowd,
-    Fixed,
-    Floats,
-)
-from sottovoce.shared.shares import (
-    COUNT_SHARE,
-    COUNT_SHARE_UNKNOWN,
-    FEATURE_SHARE,
-    LEVEL_SHARE,
-    LOGGED_FEATURE_SHARE,
-    MASS_SHARE,
-    SHARES,
-    TONE_SHARE,
-)
+from sottovoce.lab.whisper.draws import send
+from sottovoce.lab.whisper.tables import Crowd, Fixed, Tallies
+from sottovoce.shared.whisper import cells as shared_cells
+from sottovoce.shared.whisper.questions import ONE, Kind
+from sottovoce.shared.whisper.tuning import SHARES
 
-_rules = compile_rules(plain_answers, plain_audit, plain_kin, plain_rules, inline=False)
-fold, vote, credit = (
-    _rules[rule] for rule in (plain_answers.fold, plain_rules.vote, plain_answers.credit)
+_device = compile_rules(device, shared_cells, inline=True)
+asked_kind, own_cell = _device[device.asked_kind], _device[device.own_cell]
+feature_share = _device[shared_cells.feature_share]
+
+_learner = compile_rules(
+    audit, decisions, measurement, smoothing, split, states, step, tally, inline=False
 )
-audit, decide = _rules[plain_audit.audit], _rules[plain_rules.step]
+add_rewards, learner_step = _learner[audit.add_rewards], _learner[step.step]
+hand_over, credit = _learner[tally.hand_over], _learner[tally.credit]
+state_has_room = _learner[states.has_room]
+
+_OUTCOME = int(Kind.OUTCOME)
 
 
 @inlined
-def home(board: Board, point: Floats) -> int:
+def leaf_of(tree: Tree, point: Floats) -> int:
     """Return the leaf that holds a point."""
     node = 0
-    while board.child[node] != node:
-        node = board.child[node] + (point[board.axis[node]] >= board.middle[node])
+    while tree.child[node] != node:
+        node = tree.child[node] + (point[tree.axis[node]] >= tree.middle[node])
     return node
 
 
 @inlined
-def draw_kind(
-    usual: int, rare: int, share: int, other: int, other_share: int, rng: np.random.Generator
-) -> int:
-    """Draw what is asked, as a device does: of some people ``rare``, of some ``other``."""
-    coin = int(rng.random() * SHARES)
-    if coin < share:
-        return rare
-    return other if coin < share + other_share else usual
+def half_of(tree: Tree, node: int, point: Floats, index: int) -> int:
+    """Return which half of a leaf holds a point along feature index - 1; -1 for index 0."""
+    if index == 0:
+        return -1
+    low, high = tree.edges[node, index - 1, 0], tree.edges[node, index - 1, 1]
+    return int(point[index - 1] >= (low + high) / 2.0)
 
 
 @inlined
-def draw_place(features: int, d: int, rng: np.random.Generator) -> int:
-    """Draw 0, or 1 + the feature that is asked about, as ``features`` of SHARES are."""
-    return 1 + int(rng.random() * d) if int(rng.random() * SHARES) < features else 0
+def draw_index(share: int, d: int, rng: np.random.Generator) -> int:
+    """Draw 0, or 1 + the feature that is asked about, as ``share`` of SHARES are."""
+    return 1 + int(rng.random() * d) if int(rng.random() * SHARES) < share else 0
 
 
 @inlined
-def sign_of(people: People | Rows, i: int, arm: int, rng: np.random.Generator) -> float:
+def draw_sign(people: People | Rows, i: int, arm: int, rng: np.random.Generator) -> float:
     """Draw the outcome of a person's arm, rounded at random to a sign."""
     good = people.outcomes[i, arm] if len(people.outcomes) > 0 else people.means[i, arm]
     return 1.0 if rng.random() < good else -1.0
 
 
 @inlined
-def locate(
-    board: Board, node: int, point: Floats, cell: int, value: float, place: int, halves: bool
-) -> tuple[int, float]:
-    """Turn a whole cell into its half, or the sign of the value, where a feature is asked about."""
-    if place == 0 or cell < 0:
-        return cell, value
-    low, high = board.edges[node, place - 1, 0], board.edges[node, place - 1, 1]
-    upper = point[place - 1] >= (low + high) / 2.0
-    if halves:
-        return 2 * cell + upper, value
-    return cell, value if upper else -value
+def first_live(state: State, node: int, ranking: Counts) -> int:
+    """Return the first live arm of a bin in a ranking."""
+    rank = 0
+    while not state.live[node, ranking[rank]]:
+        rank += 1
+    arm: int = ranking[rank]
+    return arm
 
 
 @compiled
-def lay_out(board: Board, answers: Answers) -> tuple[int, int]:
+def lay_out(state: State, tallies: Tallies, logged: bool) -> tuple[int, int]:
     """Give every contested node its cells; return how many whole ones there are, and by arm."""
     bins, pairs = 0, 0
-    for position in range(board.totals[CONTESTED]):
-        node = board.contested[position]
-        answers.first[node, 0], answers.first[node, 1] = bins, pairs
+    for position in range(state.totals[0].contested):
+        node = state.contested[position]
+        tallies.first[node, 0], tallies.first[node, 1] = bins, pairs
+        tallies.bins[bins, 0] = node
+        # Rows of a log are compared bin by bin only where there are just two arms.
+        tallies.bins[bins, 1] = 0 if logged else state.pair[node, 0]
+        tallies.bins[bins, 2] = 1 if logged else state.pair[node, 1]
         bins += 1
-        pairs += board.live[node].sum()
+        for k in range(state.live.shape[1]):
+            if state.live[node, k]:
+                tallies.pairs[pairs, 0], tallies.pairs[pairs, 1] = node, k
+                pairs += 1
     return bins, pairs
 
 
-@inlined
-def is_by_arm(kind: int, constants: Constants) -> bool:
-    """Say whether each arm of a bin has a cell of its own, as ``shared.questions`` does."""
-    return kind == COUNT or (kind == OUTCOME and constants.arms > 2)
-
-
 @compiled
-def hand_over(
-    board: Board, constants: Constants, answers: Answers, law: Floats, population: int, by_arm: bool
+def hand_over_all(
+    crowd: Crowd, fixed: Fixed, population: int, bins: int, pairs: int
 ) -> None:
-    """Fold one population's answers about whole bins, or by arm, into the board; forget them."""
-    places = 1 + constants.dimension
-    for question in range(len(answers.asked)):
-        asked = answers.asked[question]
-        kind, place = question // places, question % places
-        if asked == 0 or is_by_arm(kind, constants) != by_arm:
+    """Hand all tallies of a population over to the learner, and begin new ones."""
+    tallies, constants = crowd.tallies, fixed.constants
+    for number in range(len(tallies.count)):
+        count = tallies.count[number]
+        if count == 0:
             continue
-        sums = answers.sums[question]
-        for position in range(board.totals[CONTESTED]):
-            node = board.contested[position]
-            cell = answers.first[node, int(by_arm)]
-            for k in range(constants.arms if by_arm else 1):
-                if by_arm and not board.live[node, k]:
-                    continue
-                if law[HALVES] > 0.0:
-                    whole = sums[2 * cell] + sums[2 * cell + 1]
-                    difference = sums[2 * cell + 1] - sums[2 * cell]
-                else:
-                    whole = difference = sums[cell]
-                first, second = board.pair[node, 0], board.pair[node, 1]
-                if question == 0 and population == 0 and constants.certified:
-                    vote(board, node, first, second, int(answers.named[cell]), int(whole))
-                fold(
-                    board,
-                    constants,
-                    node,
-                    population,
-                    kind,
-                    place,
-                    k if by_arm else first,
-                    second,
-                    float(asked),
-                    whole,
-                    difference,
-                    law[SIGNAL],
-                    law[NOISE],
-                    law[INSIDE],
-                    law[HALVES] > 0.0,
-                )
-                cell += 1
-        sums[: int(law[CELLS])] = 0.0
-        answers.asked[question] = 0
-    answers.named[: int(law[CELLS])] = 0.0
-
-
-@compiled
-def probabilities(crowd: Crowd, fixed: Fixed, points: Floats, out: Floats) -> None:
-    """Fill in the chance of each arm at each point, (P, K)."""
-    board, constants = crowd.board, fixed.constants
-    out[:] = 0.0
-    for p in range(len(points)):
-        node = home(board, points[p])
-        if constants.public_arms:
-            live = board.live[node].sum()
-            for k in range(constants.arms):
-                out[p, k] = board.live[node, k] / live
-        else:
-            out[p, board.pair[node, 0]] += 0.5
-            out[p, board.pair[node, 1]] += 0.5
+        kind, index = number // (1 + constants.dimension), number % (1 + constants.dimension)
+        question = constants.questions[kind]
+        whole = pairs if question.by_arm else bins
+        cells = tallies.pairs[:whole] if question.by_arm else tallies.bins[:whole]
+        mechanism = fixed.mechanisms[whole]
+        asked, sums = tallies.asked[number], tallies.sums[number]
+        if not question.ranked:
+            asked[:whole] = count
+        told = Tally(population, index, asked, sums, tallies.named)
+        hand_over(crowd.state, constants, mechanism, question, told, cells)
+        asked[:whole] = 0
+        sums[: mechanism.cells] = 0.0
+        tallies.count[number] = 0
+    if constants.certified:
+        tallies.named[:bins] = 0.0
 
 
 @compiled
@@ -190,115 +139,79 @@ def serve(
     arms: Counts,
     rng: np.random.Generator,
 ) -> None:
-    """Let target users come."""
-    board, answers = crowd.board, crowd.answers
-    constants, reward_law, ranking = fixed.constants, fixed.reward_law, fixed.ranking
-    single = answers.single
-    d = constants.dimension
-    cells, _ = lay_out(board, answers)
-    law = fixed.laws[cells]
-    halves = law[HALVES] > 0.0
-    features = SHARES if halves else FEATURE_SHARE
+    """Let target users come, choose their arm and answer."""
+    state, tallies, constants = crowd.state, crowd.tallies, fixed.constants
+    d, ranking, pair = constants.dimension, fixed.ranking, state.pair
+    bins, pairs = lay_out(state, tallies, False)
+    mechanism, reward = fixed.mechanisms[bins], fixed.reward_mechanism[0]
+    features = feature_share(mechanism.halves, mechanism.elsewhere, False)
+    reward_share = state.totals[0].reward_share
     for i in range(start, stop):
-        node = home(board, people.contexts[i])
-        cell = -1
-        if board.pair[node, 0] != board.pair[node, 1]:
-            cell = answers.first[node, 0]
-        place = draw_place(features, d, rng)
+        node = leaf_of(state.tree, people.contexts[i])
+        index = draw_index(features, d, rng)
+        kind = asked_kind(fixed.menu, int(rng.random() * SHARES))
         if constants.public_arms:
-            kind = draw_kind(RANKED, MASS, MASS_SHARE, LEVEL, 0, rng)
             for k in range(constants.arms - 1, 0, -1):
                 other = int(rng.random() * (k + 1))
                 ranking[k], ranking[other] = ranking[other], ranking[k]
-            arm = first_live(board, node, ranking)
+            arm = first_live(state, node, ranking)
         else:
-            kind = draw_kind(CONTRAST, MASS, MASS_SHARE, LEVEL, LEVEL_SHARE, rng)
-            arm = board.pair[node, int(rng.random() < 0.5)]
+            arm = pair[node, int(rng.random() < 0.5)]
         arms[i] = arm
-        if constants.audited and int(rng.random() * SHARES) < board.totals[ASKED]:
-            value = sign_of(people, i, arm, rng)
-            answers.told[0] += 1.0
-            answer(reward_law, 0, value, answers.told[1:], answers.order, answers.picks, rng)
+        if constants.audited and int(rng.random() * SHARES) < reward_share:
+            tallies.rewards[0] += 1.0
+            sign = draw_sign(people, i, arm, rng)
+            send(reward, 0, sign, tallies.rewards[1:], tallies, rng)
             continue
-        if cells == 0:
+        if bins == 0:
             continue
-        value = 1.0
-        if cell >= 0 and kind != MASS:
-            value = sign_of(people, i, arm, rng)
-            if kind == CONTRAST and arm == board.pair[node, 1]:
-                value = -value
-        cell, value = locate(board, node, people.contexts[i], cell, value, place, halves)
-        if kind == RANKED:
-            single[: int(law[CELLS])] = 0.0
-            answer(law, cell, value, single, answers.order, answers.picks, rng)
-            fold_ranked(board, constants, answers, law, place, ranking, single)
-            continue
-        question = kind * (1 + d) + place
-        answers.asked[question] += 1
-        if question == 0 and constants.certified:
-            single[:cells] = 0.0
-            answer(law, cell, value, single, answers.order, answers.picks, rng)
-            for each in range(cells):
-                answers.sums[0, each] += single[each]
-                answers.named[each] += abs(single[each])
+        question = constants.questions[kind]
+        cell, value = -1, 1.0
+        if pair[node, 0] != pair[node, 1]:
+            sign = draw_sign(people, i, arm, rng) if question.value != ONE else 0.0
+            half = half_of(state.tree, node, people.contexts[i], index)
+            whole, second = tallies.first[node, 0], arm == pair[node, 1]
+            cell, value = own_cell(question, whole, sign, second, half, mechanism.halves)
+        number = kind * (1 + d) + index
+        tallies.count[number] += 1
+        if question.ranked or (constants.certified and number == 0):
+            tallies.single[: mechanism.cells] = 0.0
+            send(mechanism, cell, value, tallies.single, tallies, rng)
+            add_single(crowd, fixed, mechanism, number, question.ranked)
         else:
-            sums = answers.sums[question]
-            answer(law, cell, value, sums, answers.order, answers.picks, rng)
-    if cells > 0:
-        hand_over(board, constants, answers, law, 0, False)
-    if answers.told[0] > 0.0:
-        audit(board, answers.told[0], answers.told[1] / reward_law[SIGNAL])
-        answers.told[:] = 0.0
-    board.experience[:] += stop - start
-    board.totals[REPORTS] += stop - start
-    board.totals[SERVED] += stop - start
-
-
-@inlined
-def first_live(board: Board, node: int, ranking: Counts) -> int:
-    """Return the first live arm of a bin in a ranking."""
-    place = 0
-    while not board.live[node, ranking[place]]:
-        place += 1
-    arm: int = ranking[place]
-    return arm
+            send(mechanism, cell, value, tallies.sums[number, :, 0], tallies, rng)
+    hand_over_all(crowd, fixed, 0, bins, pairs)
+    if tallies.rewards[0] > 0.0:
+        add_rewards(state, tallies.rewards[0], tallies.rewards[1] / reward.signal)
+        tallies.rewards[:] = 0.0
+    totals = state.totals[0]
+    totals.paid += stop - start
+    totals.target += stop - start
+    totals.reports += stop - start
+    totals.served += stop - start
 
 
 @compiled
-def fold_ranked(
-    board: Board,
-    constants: Constants,
-    answers: Answers,
-    law: Floats,
-    place: int,
-    ranking: Counts,
-    values: Floats,
+def add_single(
+    crowd: Crowd, fixed: Fixed, mechanism: Records, number: int, ranked: bool
 ) -> None:
-    """Fold one answer of somebody whose arm is public: each bin learns of its own arm."""
-    for position in range(board.totals[CONTESTED]):
-        node = board.contested[position]
-        cell = answers.first[node, 0]
-        whole = difference = values[cell]
-        if law[HALVES] > 0.0:
-            whole = values[2 * cell] + values[2 * cell + 1]
-            difference = values[2 * cell + 1] - values[2 * cell]
-        fold(
-            board,
-            constants,
-            node,
-            0,
-            RANKED,
-            place,
-            first_live(board, node, ranking),
-            0,
-            1.0,
-            whole,
-            difference,
-            law[SIGNAL],
-            law[NOISE],
-            law[INSIDE],
-            law[HALVES] > 0.0,
-        )
+    """Add one answer to its tally, bin by bin.
+
+    A ranking gives each bin an arm of its own to learn of. A learner that must prove what it decides
+    counts which answers name a bin.
+    """
+    state, tallies = crowd.state, crowd.tallies
+    sums, single = tallies.sums[number], tallies.single
+    halves = 2 if mechanism.halves else 1
+    for index in range(state.totals[0].contested):
+        column = 0
+        if ranked:
+            column = first_live(state, tallies.bins[index, 0], fixed.ranking)
+            tallies.asked[number, index, column] += 1
+        else:
+            tallies.named[index, 0] += abs(single[index])
+        for cell in range(halves * index, halves * (index + 1)):
+            sums[cell, column] += single[cell]
 
 
 @compiled
@@ -311,65 +224,70 @@ def contribute(
     population: int,
     rng: np.random.Generator,
 ) -> None:
-    """Let the rows of a log come."""
-    board, answers, constants = crowd.board, crowd.answers, fixed.constants
-    counts = COUNT_SHARE if constants.known[population] else COUNT_SHARE_UNKNOWN
-    tones = TONE_SHARE if constants.arms == 2 else 0
-    d = constants.dimension
-    board.totals[REPORTS] += stop - start
-    cells, pairs = lay_out(board, answers)
-    if cells == 0:
+    """Let the rows of a log come and answer."""
+    state, tallies, constants = crowd.state, crowd.tallies, fixed.constants
+    state.totals[0].reports += stop - start
+    bins, pairs = lay_out(state, tallies, True)
+    if bins == 0:
         return
-    whole_law, arm_law = fixed.laws[cells], fixed.laws[pairs]
     for i in range(start, stop):
-        node = home(board, rows.contexts[i])
-        arm = rows.arms[i]
-        kind = draw_kind(OUTCOME, COUNT, counts, TONE, tones, rng)
-        by_arm = is_by_arm(kind, constants)
-        law = arm_law if by_arm else whole_law
-        halves = law[HALVES] > 0.0
-        features = LOGGED_FEATURE_SHARE if law[ELSEWHERE] == 0.0 else FEATURE_SHARE
-        place = draw_place(SHARES if halves else features, d, rng)
+        node, arm = leaf_of(state.tree, rows.contexts[i]), rows.arms[i]
+        kind = asked_kind(fixed.menu, int(rng.random() * SHARES))
+        question = constants.questions[kind]
+        mechanism = fixed.mechanisms[pairs if question.by_arm else bins]
+        features = feature_share(mechanism.halves, mechanism.elsewhere, True)
+        index = draw_index(features, constants.dimension, rng)
         cell, value = -1, 1.0
-        if board.pair[node, 0] != board.pair[node, 1] and board.live[node, arm]:
-            cell = answers.first[node, int(by_arm)]
-            if by_arm:
-                cell += board.live[node, :arm].sum()
-            if kind != COUNT:
-                value = sign_of(rows, i, arm, rng)
-            if kind == OUTCOME and not by_arm and arm == 1:
-                value = -value
-        cell, value = locate(board, node, rows.contexts[i], cell, value, place, halves)
-        question = kind * (1 + d) + place
-        answers.asked[question] += 1
-        answer(law, cell, value, answers.sums[question], answers.order, answers.picks, rng)
-    hand_over(board, constants, answers, whole_law, population, False)
-    hand_over(board, constants, answers, arm_law, population, True)
-    own = arm_law if is_by_arm(OUTCOME, constants) else whole_law
-    usual = fixed.target_laws[board.totals[CONTESTED], VARIANCE]
-    unit = credit(constants, usual, own[VARIANCE], True)
-    board.experience[WORTH] += unit * (stop - start)
+        if state.pair[node, 0] != state.pair[node, 1] and state.live[node, arm]:
+            whole = tallies.first[node, int(question.by_arm)]
+            if question.by_arm:
+                whole += state.live[node, :arm].sum()
+            sign = draw_sign(rows, i, arm, rng) if question.value != ONE else 0.0
+            half = half_of(state.tree, node, rows.contexts[i], index)
+            cell, value = own_cell(question, whole, sign, arm != 0, half, mechanism.halves)
+        number = kind * (1 + constants.dimension) + index
+        tallies.count[number] += 1
+        send(mechanism, cell, value, tallies.sums[number, :, 0], tallies, rng)
+    hand_over_all(crowd, fixed, population, bins, pairs)
+    own = pairs if constants.questions[_OUTCOME].by_arm else bins
+    target, variance = fixed.target_mechanisms[bins].variance, fixed.mechanisms[own].variance
+    state.totals[0].paid += credit(constants, target, variance, True) * (stop - start)
 
 
 @compiled
-def step(crowd: Crowd, fixed: Fixed, rng: np.random.Generator) -> None:
-    """Let the learner decide, by its own rules."""
-    decide(crowd.board, fixed.constants)
+def decide(crowd: Crowd, fixed: Fixed, rng: np.random.Generator) -> None:
+    """Let the learner make its step."""
+    learner_step(crowd.state, fixed.constants)
 
 
-@inlined
+@compiled
+def probabilities(crowd: Crowd, fixed: Fixed, points: Floats, out: Floats) -> None:
+    """Fill in the chance of each arm at each point, (P, K)."""
+    state = crowd.state
+    out[:] = 0.0
+    for p in range(len(points)):
+        node = leaf_of(state.tree, points[p])
+        if fixed.constants.public_arms:
+            live = state.live[node].sum()
+            for k in range(fixed.constants.arms):
+                out[p, k] = state.live[node, k] / live
+        else:
+            out[p, state.pair[node, 0]] += 0.5
+            out[p, state.pair[node, 1]] += 0.5
+
+
+@compiled
 def has_room(crowd: Crowd) -> bool:
-    """Say whether every contested bin can be cut."""
-    totals = crowd.board.totals
-    enough: bool = totals[NODES] + 2 * totals[CONTESTED] <= len(crowd.board.axis)
-    return enough
+    """Say whether every contested bin can be split."""
+    room: bool = state_has_room(crowd.state)
+    return room
 
 
 LOOP = compile_loop(
     "whisper",
     serve=serve,
-    probabilities=probabilities,
     contribute=contribute,
-    step=step,
+    step=decide,
+    probabilities=probabilities,
     has_room=has_room,
 )

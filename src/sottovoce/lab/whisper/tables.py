@@ -1,92 +1,114 @@
-"""What the kernel needs beside the board: mechanisms by number of cells, and waiting answers."""
+"""What the crowd needs beside the learner's state: mechanisms by number of cells, and tallies."""
 
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sottovoce.estimate.whisper.board import Board
-from sottovoce.estimate.whisper.constants import Constants
+from sottovoce.estimate.whisper.constants import Constants, constants
+from sottovoce.estimate.whisper.state import Counts, Floats, Records, State
+from sottovoce.estimate.whisper.tally import MECHANISM, mechanism_record
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.questions import Kind, law, reward_mechanism
-from sottovoce.shared.subset import SignedSubset
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
-
-CELLS, SIZE, SIGNAL, CONTAINS, NOISE, INSIDE, VARIANCE, HALVES, ELSEWHERE = range(9)
-
-
-@lru_cache(maxsize=64)
-def laws(epsilon: float, cells: int, *, may_halve: bool) -> Floats:
-    """Return the devices' own mechanism for each number of whole cells up to ``cells``.
-
-    (cells + 1, 9); row 0, nothing contested, stays empty.
-    """
-    table = np.zeros((cells + 1, 9))
-    for whole in range(1, cells + 1):
-        one = law(epsilon, whole, may_halve=may_halve)
-        table[whole] = _row(one.mechanism, halves=one.halves, elsewhere=one.elsewhere)
-    return table
+from sottovoce.shared.whisper.cells import (
+    CellMechanism,
+    cell_mechanism,
+    may_halve,
+    reward_mechanism,
+)
+from sottovoce.shared.whisper.questions import menu
 
 
-def reward_law(experiment: Experiment) -> Floats:
-    """Return the mechanism for people who are asked how it went, as a row of ``laws``."""
-    return np.array(_row(reward_mechanism(experiment), halves=False, elsewhere=False))
-
-
-def _row(mechanism: SignedSubset, *, halves: bool, elsewhere: bool) -> list[float]:
-    return [
-        *(mechanism.cells, mechanism.size, mechanism.signal, mechanism.contains),
-        *(mechanism.noise, mechanism.inside, mechanism.variance, halves, elsewhere),
-    ]
-
-
-class Answers(NamedTuple):
+class Tallies(NamedTuple):
     """Answers since the last step, added up.
 
-    Q questions (kind, feature), C cells at most.
+    Q questions (kind and index), C cells at most. A columns: one, or K where arms are public and
+    each answer is about the arm that its ranking gives.
     """
 
-    sums: Floats  # (Q, C)
-    asked: Counts  # (Q,) how many answers to each
-    named: Floats  # (C,) answers to the plain contrast that name the cell
-    told: Floats  # (2,) answers of people who were asked how it went, and their sum
+    count: Counts  # (Q,) how many answers to each question
+    asked: Counts  # (Q, C, A) of each whole cell, filled in when it is handed over
+    sums: Floats  # (Q, C, A)
+    named: Floats  # (C, 1) answers to the plain contrast that name the cell
+    rewards: Floats  # (2,) answers of people who were asked for their reward, and their sum
     first: Counts  # (S, 2) the first cell of each contested node: of whole bins, and by arm
+    bins: Counts  # (C, 3) of each bin's cell, its node and the arms that are compared
+    pairs: Counts  # (C, 3) of each (bin, arm), its node and the arm
+    single: Floats  # (C,) scratch: one answer
     order: Counts  # (C,) scratch: the cells in order
     picks: Counts  # (C,) scratch
-    single: Floats  # (C,) scratch: the answer of one person
 
 
 class Crowd(NamedTuple):
-    """The learner and the people of one run."""
+    """The learner's state, and what the crowd has told since the last step."""
 
-    board: Board
-    answers: Answers
+    state: State
+    tallies: Tallies
 
 
 class Fixed(NamedTuple):
-    """What stands still while people of one population come."""
+    """What stands still while people of a population come."""
 
     constants: Constants
-    laws: Floats  # (cells + 1, 9) the mechanisms of the population
-    target_laws: Floats  # (cells + 1, 9) the mechanisms of the target
-    reward_law: Floats  # (9,) the mechanism of people who are asked how it went
-    ranking: Counts  # (K,) scratch: the arms, in order when a block begins
+    menu: Counts  # (n, 2) which questions, as in ``shared/whisper/questions.py``
+    mechanisms: Records  # (cells + 1,) of MECHANISM, by number of whole cells; [0] stays empty
+    target_mechanisms: Records  # the same of the target's people
+    reward_mechanism: Records  # (1,) for people who are asked for their reward
+    ranking: Counts  # (K,) the public ranking of the person who came last
 
 
-def answers(board: Board, constants: Constants) -> Answers:
-    """Return room for the answers about every node of a board."""
-    nodes, questions = len(board.axis), len(Kind) * (1 + constants.dimension)
-    cells = 2 * nodes * constants.arms + 1
-    return Answers(
-        sums=np.zeros((questions, cells)),
-        asked=np.zeros(questions, dtype=np.int64),
-        named=np.zeros(cells),
-        told=np.zeros(2),
-        first=np.zeros((nodes, 2), dtype=np.int64),
-        order=np.arange(cells),
-        picks=np.zeros(cells, dtype=np.int64),
+def tallies_for(state: State, fixed: Constants) -> Tallies:
+    """Return room for the answers about every node of a state."""
+    nodes, questions = len(state.live), len(fixed.questions) * (1 + fixed.dimension)
+    cells, columns = 2 * nodes * fixed.arms + 1, fixed.arms if fixed.public_arms else 1
+
+    def counts(*shape: int) -> Counts:
+        return np.zeros(shape, dtype=np.int64)
+
+    return Tallies(
+        count=counts(questions),
+        asked=counts(questions, nodes * fixed.arms, columns),
+        sums=np.zeros((questions, cells, columns)),
+        named=np.zeros((cells, 1)),
+        rewards=np.zeros(2),
+        first=counts(nodes, 2),
+        bins=counts(nodes, 3),
+        pairs=counts(nodes * fixed.arms, 3),
         single=np.zeros(cells),
+        order=np.arange(cells),
+        picks=counts(cells),
     )
+
+
+def fixed_for(experiment: Experiment, population: int, *, nodes: int) -> Fixed:
+    """Return what stands still while people of a population come, with room for so many nodes."""
+    asked = menu(experiment, population=population, logged=population > 0)
+    return Fixed(
+        constants=constants(experiment),
+        menu=np.array(asked),
+        mechanisms=mechanisms(experiment, population, nodes=nodes),
+        target_mechanisms=mechanisms(experiment, 0, nodes=nodes),
+        reward_mechanism=reward_record(experiment),
+        ranking=np.arange(len(experiment.arms)),
+    )
+
+
+def mechanisms(experiment: Experiment, population: int, *, nodes: int) -> Records:
+    """Return the devices' own mechanism for each number of whole cells."""
+    cells = nodes if population == 0 else nodes * len(experiment.arms)
+    return _mechanisms(
+        experiment.populations[population].epsilon, cells, halve=may_halve(experiment)
+    )
+
+
+@lru_cache(maxsize=64)
+def _mechanisms(epsilon: float, cells: int, *, halve: bool) -> Records:
+    table = np.zeros(cells + 1, dtype=MECHANISM).view(np.recarray)
+    for whole in range(1, cells + 1):
+        table[whole] = mechanism_record(cell_mechanism(epsilon, whole, may_halve=halve))
+    return table
+
+
+def reward_record(experiment: Experiment) -> Records:
+    """Return the mechanism for people who are asked for their reward."""
+    plain = CellMechanism(reward_mechanism(experiment), halves=False, elsewhere=False)
+    return np.array([mechanism_record(plain)], dtype=MECHANISM).view(np.recarray)

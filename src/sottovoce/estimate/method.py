@@ -1,12 +1,17 @@
-"""What the learner needs of a method: sums in, releases out."""
+"""What the learner needs of a method: sums in, releases out.
+
+A method's module ``estimate/<name>`` has the three functions of ``LearnerMethod``.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from sottovoce.estimate.diagnosis import Diagnosis
-from sottovoce.estimate.gate import Gate, Pile
+from sottovoce.estimate.gate import Batch, Gate, PastReleases
 from sottovoce.estimate.history import Certificate, Event
+from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.methods import method_part
 from sottovoce.shared.release import Release
 
 
@@ -26,7 +31,7 @@ class CellEstimate:
     radius: float | None
 
 
-class Book(Protocol):
+class Estimator(Protocol):
     """The sums of one method, and the releases that come of them."""
 
     @property
@@ -37,11 +42,11 @@ class Book(Protocol):
     def gate(self) -> Gate:
         """What lets reports in; it knows the current release and all before."""
 
-    def absorb(self, pile: Pile) -> int:
+    def absorb(self, batch: Batch) -> int:
         """Add reports to the sums; return how many of their cells no longer stand."""
 
     def step(self) -> list[Event]:
-        """Drop arms and cut bins; publish the next release if anything changed."""
+        """Drop arms and split bins; publish the next release if anything changed."""
 
     def estimates(self) -> list[CellEstimate]:
         """Return what is known of each contested cell."""
@@ -54,3 +59,21 @@ class Book(Protocol):
 
     def to_table(self) -> dict[str, Any]:
         """Write all of it but the release."""
+
+
+class LearnerMethod(Protocol):
+    """A method in the estimator's room."""
+
+    def begin(self, experiment: Experiment) -> Estimator:
+        """Begin with one bin and all arms."""
+
+    def resume(self, release: Release, table: dict[str, Any]) -> Estimator:
+        """Read what ``to_table`` wrote; what is inconsistent raises ValueError or the like."""
+
+    def past_releases(self, experiment: Experiment) -> PastReleases:
+        """Begin with no release at all, to check reports by."""
+
+
+def learner_method(experiment: Experiment) -> LearnerMethod:
+    """Return the estimator's part of the method of an experiment."""
+    return cast(LearnerMethod, method_part(experiment.settings.name, "estimate"))

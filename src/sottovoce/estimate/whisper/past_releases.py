@@ -1,26 +1,23 @@
-"""Which bins were contested in each release, and what reports for it look like; also late ones."""
+"""What each release so far has asked for: its contested bins, and what reports for it look like."""
 
 from bisect import bisect_right
-from typing import Any
+from collections.abc import Hashable
+from typing import Any, cast
 
+from sottovoce.estimate.whisper.unpack import Bytes, Flags, Values, unpack_many
 from sottovoce.shared.errors import Rejection, ReportRejected, must
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.questions import (
-    Kind,
-    Sheet,
-    is_by_arm,
-    lay_out,
-    may_halve,
-    question_of,
-    reward_mechanism,
-)
 from sottovoce.shared.release import BinPolicy, Release, uniform
 from sottovoce.shared.report import Report
-from sottovoce.shared.subset import SignedSubset
+from sottovoce.shared.whisper.cells import CellLayout, lay_out, reward_mechanism
+from sottovoce.shared.whisper.questions import EVERYBODY, question_of, questions_of
+from sottovoce.shared.whisper.subset import SignedSubset
 
 
-class WhisperLayouts:
-    """The contested bins of all releases so far. Only what changes is kept. Implements ``Layouts``.
+class WhisperReleases:
+    """The contested bins of all releases so far; only what changes is kept.
+
+    Implements ``PastReleases``.
 
     For each path, the versions from which on it had another policy; None once it is no longer
     contested, because it was cut or settled.
@@ -29,7 +26,7 @@ class WhisperLayouts:
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
         self._changes: dict[str, list[tuple[int, BinPolicy | None]]] = {}
-        self._sheets: dict[tuple[int, int, bool], Sheet | None] = {}
+        self._layouts: dict[tuple[int, int, bool], CellLayout | None] = {}
 
     def record(self, release: Release) -> None:
         """Add the newest release."""
@@ -38,7 +35,7 @@ class WhisperLayouts:
             changes = self._changes.setdefault(path, [])
             if (changes[-1][1] if changes else None) != now.get(path):
                 changes.append((release.version, now.get(path)))
-        self._sheets.clear()
+        self._layouts.clear()
 
     def bins(self, version: int) -> tuple[BinPolicy, ...]:
         """Return the contested bins of a release, in order."""
@@ -51,17 +48,14 @@ class WhisperLayouts:
                 found.append(policy)
         return tuple(found)
 
-    def sheet(self, version: int, *, population: int, by_arm: bool) -> Sheet | None:
+    def layout(self, version: int, *, population: int, by_arm: bool) -> CellLayout | None:
         """Return the cells of a release as a population's people saw them."""
         key = (version, population, by_arm)
-        if key not in self._sheets:
-            self._sheets[key] = lay_out(
-                self.bins(version),
-                epsilon=self._experiment.populations[population].epsilon,
-                by_arm=by_arm,
-                may_halve=may_halve(self._experiment),
+        if key not in self._layouts:
+            self._layouts[key] = lay_out(
+                self.bins(version), self._experiment, population=population, by_arm=by_arm
             )
-        return self._sheets[key]
+        return self._layouts[key]
 
     def check(self, report: Report) -> SignedSubset | None:
         """Refuse an answer that no device would give to that question, whatever its set holds."""
@@ -71,34 +65,40 @@ class WhisperLayouts:
                 Rejection.MALFORMED, must("a report's payload", rule, "something else")
             )
         question = question_of(report.question, self._experiment)
-        ranked = question.kind == Kind.RANKED
-        if sorted(report.ranking) != (list(range(len(self._experiment.arms))) if ranked else []):
-            rule = "rank every arm once" if ranked else "be left out for this question"
+        entry = questions_of(self._experiment)[question.kind]
+        arms = range(len(self._experiment.arms) if entry.ranked else 0)
+        if sorted(report.ranking) != list(arms):
+            rule = "rank every arm once" if entry.ranked else "be left out for this question"
             raise ReportRejected(
                 Rejection.MALFORMED, must("a report's ranking", rule, "something else")
             )
-        if question.kind == Kind.REWARD:
+        if entry.cells == EVERYBODY:
             if report.population != 0:
-                rule = "be asked of another population: only the target's people say how it went"
+                rule = "be another one: only the target's people are asked for their reward"
                 raise ReportRejected(
                     Rejection.UNKNOWN_QUESTION, must("a report's question", rule, report.question)
                 )
             return _of_length(reward_mechanism(self._experiment), report.payload)
-        by_arm = is_by_arm(question.kind, arms=len(self._experiment.arms))
-        sheet = self.sheet(report.release, population=report.population, by_arm=by_arm)
-        if sheet is None:
+        layout = self.layout(
+            report.release, population=report.population, by_arm=entry.by_arm
+        )
+        if layout is None:
             if report.payload:
                 rule = "be empty where everything is settled"
                 raise ReportRejected(
                     Rejection.WRONG_LENGTH, must("a report", rule, len(report.payload))
                 )
             return None
-        if sheet.law.halves and question.feature is None:
+        if layout.mechanism.halves and question.feature is None:
             rule = "be about a feature, as all are in this release"
             raise ReportRejected(
                 Rejection.UNKNOWN_QUESTION, must("a report's question", rule, report.question)
             )
-        return _of_length(sheet.law.mechanism, report.payload)
+        return _of_length(layout.mechanism.mechanism, report.payload)
+
+    def unpack(self, form: Hashable, payloads: Bytes) -> tuple[Values, Flags]:
+        """Read many packed sets of one mechanism."""
+        return unpack_many(cast(SignedSubset, form), payloads)
 
     def to_table(self) -> list[Any]:
         """Write every change: path, version, arms on offer, arms that wait."""
@@ -111,20 +111,20 @@ class WhisperLayouts:
         ]
 
     @classmethod
-    def from_table(cls, experiment: Experiment, table: Any) -> "WhisperLayouts":
+    def from_table(cls, experiment: Experiment, table: Any) -> "WhisperReleases":
         """Read what ``to_table`` wrote."""
-        layouts = cls(experiment)
+        past = cls(experiment)
         for path, since, arms, waiting in table:
-            changes = layouts._changes.setdefault(str(path), [])
+            changes = past._changes.setdefault(str(path), [])
             if changes and changes[-1][0] >= since:
-                raise ValueError("its layouts are not in order")
+                raise ValueError("its past releases are not in order")
             policy = None
             if arms:
                 offered = uniform(path, [int(arm) for arm in arms])
                 waits = tuple(int(arm) for arm in waiting)
                 policy = BinPolicy(offered.path, offered.arms, offered.propensities, waits)
             changes.append((int(since), policy))
-        return layouts
+        return past
 
 
 def _of_length(mechanism: SignedSubset, payload: bytes) -> SignedSubset:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from sottovoce.shared.errors import DeviceError
-from sottovoce.shared.laplace import SENSITIVITY, laplace_scale
+from sottovoce.shared.ldpmab.laplace import SENSITIVITY, laplace_scale
 
 # 2^-60: far finer than any reward or noise, and three times faster than OpenDP's finest grid.
 GRID = -60

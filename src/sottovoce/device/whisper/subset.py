@@ -24,7 +24,7 @@ from typing import Protocol
 
 from sottovoce.shared.check import finite_float
 from sottovoce.shared.errors import DeviceError, RewardError, kind_of, must
-from sottovoce.shared.subset import SignedSubset, pack
+from sottovoce.shared.whisper.subset import SignedSubset, pack
 
 
 class Draws(Protocol):

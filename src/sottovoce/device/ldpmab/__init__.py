@@ -1,0 +1,36 @@
+"""``ldpmab`` on the device: the sums of the paper, with Laplace noise in every contested cell."""
+
+from sottovoce.device.ldpmab import laplace
+from sottovoce.device.method import Answer, Secret, Spend, draw_arm
+from sottovoce.shared.release import BinPolicy, Release
+
+
+def choose(release: Release, policy: BinPolicy) -> tuple[int, tuple[int, ...]]:
+    """Draw a live arm by its propensity."""
+    return draw_arm(policy), ()
+
+
+def privatise(
+    release: Release, secret: Secret, *, population: int, outcome: float, spend: Spend
+) -> Answer:
+    """Return Ṽ of every contested cell, then Ũ of every contested cell.
+
+    V_k = Y·1(X ∈ B)·1(π(X) = k) and U_k = 1(X ∈ B)·1(π(X) = k)   (eq. nonprivatestatistics)
+    Ṽ = V + (4/ε)·ξ,  Ũ = U + (4/ε)·ζ                               (eq. privacymechanism)
+
+    Every contested cell gets noise in V and in U from every person, whether the person is in that
+    cell or not: a cell left out would tell where the person is not. A person in a settled bin, or
+    with an arm that is no longer live, has V = U = 0 everywhere and the same noise.
+    """
+    cells = len(release.cells)
+    if cells == 0:
+        return Answer(())
+    epsilon = release.experiment.populations[population].epsilon
+    add_noise = laplace.mechanism(2 * cells, epsilon=epsilon)
+    spend()
+    values = [0.0] * (2 * cells)
+    position = release.positions.get((secret.path, secret.arm))
+    if position is not None:
+        values[position] = outcome
+        values[cells + position] = 1.0
+    return Answer(tuple(add_noise(values)))

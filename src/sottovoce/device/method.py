@@ -1,0 +1,67 @@
+"""What the device needs of a method: how an arm is drawn, and how an outcome is privatised.
+
+A method's module ``device/<name>`` has the two functions of ``DeviceMethod``.
+"""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from sottovoce.shared.methods import method_part
+from sottovoce.shared.release import BinPolicy, Release
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Secret:
+    """All that is private about one person. It has no repr, so that no log can hold it.
+
+    point: the context in [0, 1]^d. path: its bin. arm: what was given.
+    logged: some other policy chose the arm (public: the population says so by its rows).
+    ranking: the public ranking by which the arm was chosen, where arms are public.
+    """
+
+    point: tuple[float, ...]
+    path: str
+    arm: int
+    logged: bool = False
+    ranking: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What leaves the device: public coins and a randomised payload."""
+
+    payload: tuple[float, ...] | bytes
+    question: int = 0
+    ranking: tuple[int, ...] = ()
+
+
+Spend = Callable[[], None]
+"""Spends the ε of one report. The mechanism must stand ready by then, and be used only after it.
+
+A crash from there on wastes budget, never privacy.
+"""
+
+
+class DeviceMethod(Protocol):
+    """A method on the device."""
+
+    def choose(self, release: Release, policy: BinPolicy) -> tuple[int, tuple[int, ...]]:
+        """Draw an arm by the policy of a bin; return it with the public ranking, if any."""
+
+    def privatise(
+        self, release: Release, secret: Secret, *, population: int, outcome: float, spend: Spend
+    ) -> Answer:
+        """Return the ε-LDP answer of one person. The proof stands beside the mechanism's code."""
+
+
+def device_method(release: Release) -> DeviceMethod:
+    """Return the device's part of the method of a release."""
+    return cast(DeviceMethod, method_part(release.experiment.settings.name, "device"))
+
+
+def draw_arm(policy: BinPolicy) -> int:
+    """Draw one of the arms on offer by its propensity."""
+    (arm,) = secrets.SystemRandom().choices(policy.arms, policy.propensities)
+    return arm

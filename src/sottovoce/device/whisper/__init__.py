@@ -1,0 +1,42 @@
+"""``whisper`` on the device: draw a question, answer it, and send a random set of cells.
+
+The question is drawn without a look at the person. The true answer goes nowhere but into
+``subset.whisper``.
+"""
+
+from sottovoce.device.method import Answer, Secret, Spend, draw_arm
+from sottovoce.device.whisper import subset
+from sottovoce.device.whisper.answer import true_answer
+from sottovoce.device.whisper.draw import draw_question, draw_ranking
+from sottovoce.shared.release import BinPolicy, Release
+from sottovoce.shared.whisper.cells import cell_layout, reward_mechanism
+from sottovoce.shared.whisper.questions import EVERYBODY, questions_of
+
+
+def choose(release: Release, policy: BinPolicy) -> tuple[int, tuple[int, ...]]:
+    """Draw an arm on offer; where arms are public, take the first live one of a public ranking."""
+    ranking = draw_ranking(release)
+    return (min(policy.arms, key=ranking.index) if ranking else draw_arm(policy)), ranking
+
+
+def privatise(
+    release: Release, secret: Secret, *, population: int, outcome: float, spend: Spend
+) -> Answer:
+    """Return the packed set for one question (``shared/whisper/questions.py`` lists them)."""
+    experiment = release.experiment
+    question = draw_question(release, population=population, logged=secret.logged)
+    entry = questions_of(experiment)[question.kind]
+    number = question.number(experiment.dimension)
+    ranking = secret.ranking if entry.ranked else ()
+    cell: int | None
+    if entry.cells == EVERYBODY:
+        mechanism = reward_mechanism(experiment)
+        cell, value = 0, 2 * outcome - 1
+    else:
+        layout = cell_layout(release, population=population, by_arm=entry.by_arm)
+        if layout is None:  # nothing is contested, and nothing is told
+            return Answer(b"", number, ranking)
+        mechanism = layout.mechanism.mechanism
+        cell, value = true_answer(release, layout, question, secret=secret, outcome=outcome)
+    spend()
+    return Answer(subset.whisper(mechanism, cell=cell, value=value), number, ranking)

@@ -1,0 +1,67 @@
+"""Which kind of question a coin asks, and a person's own cell and value.
+
+``asked_kind`` and ``own_cell`` are plain functions of plain numbers. The device calls them as they
+are, and the lab compiles them as they stand: what a simulated person answers is what a device
+would answer.
+"""
+
+from collections.abc import Sequence
+
+from sottovoce.device.method import Secret
+from sottovoce.shared.release import Release
+from sottovoce.shared.whisper.cells import CellLayout
+from sottovoce.shared.whisper.questions import (
+    ONE,
+    SIGNED_OUTCOME,
+    Entry,
+    Question,
+    questions_of,
+)
+
+
+def asked_kind(menu: Sequence[Sequence[int]], coin: int) -> int:
+    """Return the kind that a coin asks: the first of the menu whose bound is above it."""
+    index = 0
+    while coin >= menu[index][1]:
+        index += 1
+    return menu[index][0]
+
+
+def own_cell(
+    entry: Entry, whole: int, reward: float, second: bool, half: int, halves: bool
+) -> tuple[int, float]:
+    """Return a person's own cell and value.
+
+    whole: the index of the whole cell of their bin, or of their bin and arm.
+    reward: 2y - 1 for the outcome y; without effect where the question is not about outcomes.
+    second: their arm is not the first of the two that are compared.
+    half: 1 in the upper half of the bin along the feature that is asked about, 0 in the lower
+        half, -1 where none is asked about.
+    halves: each half is a cell of its own.
+    """
+    value = 1.0 if entry.value == ONE else reward
+    if entry.value == SIGNED_OUTCOME and second:
+        value = -value
+    if half < 0:
+        return whole, value
+    if halves:
+        return 2 * whole + half, value
+    return whole, value if half == 1 else -value
+
+
+def true_answer(
+    release: Release, layout: CellLayout, question: Question, *, secret: Secret, outcome: float
+) -> tuple[int | None, float]:
+    """Return the person's cell, if there is one, and value in [-1, 1]."""
+    cells = layout.mechanism
+    whole = layout.indices.get((secret.path, secret.arm if layout.by_arm else None))
+    if whole is None:
+        # "Elsewhere" is the last cell; without it there is no cell, and the answer is noise.
+        return (cells.mechanism.cells - 1 if cells.elsewhere else None), 0.0
+    half = -1
+    if question.feature is not None:
+        low, high = release.partition.box(secret.path)[question.feature]
+        half = int(secret.point[question.feature] >= (low + high) / 2)
+    entry = questions_of(release.experiment)[question.kind]
+    second = secret.arm != release.policies[secret.path].arms[0]
+    return own_cell(entry, whole, 2 * outcome - 1, second, half, cells.halves)

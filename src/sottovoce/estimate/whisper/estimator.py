@@ -1,0 +1,272 @@
+"""``whisper`` as the learner uses it: tallies that wait, the state, and all releases so far.
+
+Reports are only added up as they come, in whole numbers; the state gets the sums at each step. So
+what is learned does not depend on the order of the reports between two steps.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from sottovoce.estimate.diagnosis import Diagnosis
+from sottovoce.estimate.gate import Batch, Gate
+from sottovoce.estimate.history import Certificate, Event
+from sottovoce.estimate.method import CellEstimate
+from sottovoce.estimate.whisper.audit import add_rewards
+from sottovoce.estimate.whisper.constants import Constants, constants
+from sottovoce.estimate.whisper.diagnosis import diagnose
+from sottovoce.estimate.whisper.measurement import estimate
+from sottovoce.estimate.whisper.past_releases import WhisperReleases
+from sottovoce.estimate.whisper.publish import certificates_of, history_of, release_of
+from sottovoce.estimate.whisper.saved import check_state, state_from_table, state_to_table
+from sottovoce.estimate.whisper.state import State, initial_state, node_paths, with_room
+from sottovoce.estimate.whisper.step import step
+from sottovoce.estimate.whisper.tally import Tally, credit, hand_over, mechanism_record
+from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.release import Release
+from sottovoce.shared.report import Report
+from sottovoce.shared.whisper.cells import CellLayout, reward_mechanism
+from sottovoce.shared.whisper.questions import (
+    EVERYBODY,
+    Entry,
+    Kind,
+    question_of,
+    questions_of,
+)
+
+_Key = tuple[int, int, int]  # release, population, question
+
+
+class WhisperEstimator:
+    """Implements ``Estimator``.
+
+    counted, served, target: reports since the last step: all, those of people who were served, and
+        of those the target's.
+    rewards: how many of the target's people told their reward, and the sum of what they told.
+    """
+
+    def __init__(self, release: Release, state: State, past: WhisperReleases) -> None:
+        self.release = release
+        self.gate = Gate(release.experiment, past, newest=release.version)
+        self.state = state
+        self._constants: Constants = constants(release.experiment)
+        self._past = past
+        self._tallies: dict[_Key, Tally] = {}
+        self._counted = self._served = self._target = 0
+        self._rewards = (0, 0)
+
+    def absorb(self, batch: Batch) -> int:
+        """Add reports to the tallies; return how many of their cells no longer stand."""
+        report = batch.report
+        entry = self._entry(report.question)
+        self._counted += batch.count
+        if not entry.logged:
+            self._served += batch.count
+            self._target += batch.count if report.population == 0 else 0
+        if batch.values is None:
+            return 0
+        if entry.cells == EVERYBODY:
+            answers, total = self._rewards
+            self._rewards = (answers + batch.count, total + int(batch.values.sum()))
+            return 0
+        layout = self._layout(report, entry)
+        key = (report.release, report.population, report.question)
+        if key not in self._tallies:
+            self._tallies[key] = self._empty_tally(report, entry, layout)
+        tally = self._tallies[key]
+        sums = batch.values.sum(axis=0, dtype=np.int64)
+        named = np.abs(batch.values).sum(axis=0, dtype=np.int64)
+        if entry.ranked:
+            arms = [min(policy.live, key=report.ranking.index) for policy in layout.bins]
+            tally.asked[np.arange(len(arms)), arms] += batch.count
+            columns = np.repeat(arms, 2 if layout.mechanism.halves else 1)
+            cells = np.arange(len(columns))
+            tally.sums[cells, columns] += sums[cells]
+            tally.named[cells, columns] += named[cells]
+        else:
+            tally.asked[:] += batch.count
+            tally.sums[:, 0] += sums
+            tally.named[:, 0] += named
+        if report.release == self.release.version:
+            return 0
+        now = self.release.policies
+        gone = [each for each in layout.bins if each.path not in now or now[each.path].settled]
+        return batch.count * sum(len(policy.live) if entry.by_arm else 1 for policy in gone)
+
+    def step(self) -> list[Event]:
+        """Hand the tallies over; drop arms and split bins by the rules."""
+        self._sync()
+        totals = self.state.totals[0]
+        # Once, and not as they come: sums with fractions depend on the order they are added in.
+        totals.paid += self._target
+        totals.target += self._target
+        self._target = 0
+        if self._rewards[0]:
+            signal = reward_mechanism(self.release.experiment).signal
+            add_rewards(self.state, float(self._rewards[0]), self._rewards[1] / signal)
+            self._rewards = (0, 0)
+        paths = node_paths(self.state)
+        nodes = {path: node for node, path in enumerate(paths)}
+        contested = {policy.path: nodes[policy.path] for policy in self.release.contested}
+        for key in sorted(self._tallies):
+            self._hand_over(key, self._tallies[key], contested)
+        self._tallies.clear()
+        self.state = with_room(self.state, self._constants)
+        events = int(totals.events)
+        step(self.state, self._constants)
+        if self.state.totals[0].release != self.release.version:
+            self.release = release_of(self.release.experiment, self.state)
+            self.gate.publish(self.release)
+        return [dated.event for dated in history_of(self.state, start=events)]
+
+    def estimates(self) -> list[CellEstimate]:
+        """Return f̂ of each live arm in each contested bin, with a 95 % interval."""
+        nodes = {path: node for node, path in enumerate(node_paths(self.state))}
+        estimates = []
+        for policy in self.release.contested:
+            known = estimate(self.state, self._constants, nodes[policy.path])
+            for arm in policy.live:
+                name = self.release.experiment.arms[arm]
+                mean, variance = float(known.mean[arm]), float(known.covariance[arm, arm])
+                radius = 1.96 * variance**0.5
+                estimates.append(CellEstimate(policy.path, name, 0.5 + mean, radius))
+        return estimates
+
+    def certificates(self) -> tuple[Certificate, ...]:
+        """Return why each arm was dropped."""
+        return certificates_of(self.state, self._constants, self.release.experiment.arms)
+
+    def diagnose(self, reports: Sequence[int]) -> Diagnosis:
+        """Say what the auxiliary populations bring, as of the last step."""
+        return diagnose(self.state, self.release.experiment, reports)
+
+    def to_table(self) -> dict[str, Any]:
+        """Write the state, the past releases and the tallies that wait."""
+        self._sync()
+        return {
+            "target": self._target,
+            "rewards": list(self._rewards),
+            "state": state_to_table(self.state),
+            "past": self._past.to_table(),
+            "tallies": [
+                [*key, tally.asked.tolist(), tally.sums.tolist(), tally.named.tolist()]
+                for key, tally in sorted(self._tallies.items())
+            ],
+        }
+
+    def read_waiting(self, table: dict[str, Any]) -> None:
+        """Read what waits for the next step; what is inconsistent raises ValueError or the like."""
+        experiment = self.release.experiment
+        self._target = int(table["target"])
+        if not 0 <= self._target <= self.state.totals[0].served:
+            raise ValueError("its counts of people who were served do not fit")
+        answers, total = map(int, table["rewards"])
+        if not abs(total) <= answers <= self._target:
+            raise ValueError("its counts of people who told their reward do not fit")
+        self._rewards = (answers, total)
+        for version, population, number, *numbers in table["tallies"]:
+            if not 0 <= population < len(experiment.populations):
+                raise ValueError("it has answers of a population that is not there")
+            if not 1 <= version <= self.release.version:
+                raise ValueError("it has answers to a question that nobody was asked")
+            probe = Report(experiment.fingerprint, version, population, b"", b"", number)
+            self._tallies[version, population, number] = self._read_tally(probe, numbers)
+
+    def _read_tally(self, probe: Report, numbers: Sequence[Any]) -> Tally:
+        entry = self._entry(probe.question)
+        layout = None
+        if entry.cells != EVERYBODY:
+            layout = self._past.layout(
+                probe.release, population=probe.population, by_arm=entry.by_arm
+            )
+        feature = question_of(probe.question, self.release.experiment).feature
+        if layout is None or (layout.mechanism.halves and feature is None):
+            raise ValueError("it has answers to a question that nobody was asked")
+        fresh = self._empty_tally(probe, entry, layout)
+        asked, sums, named = (np.array(each, dtype=np.int64) for each in numbers)
+        shapes = [each.shape for each in (asked, sums, named)]
+        if shapes != [each.shape for each in (fresh.asked, fresh.sums, fresh.named)]:
+            raise ValueError("its answers do not fit their release")
+        if (
+            (asked < 0).any()
+            or (named < 0).any()
+            or (named > asked.max(axis=0)).any()
+            or (np.abs(sums) > named).any()
+        ):
+            raise ValueError("its answers are not counts")
+        return fresh._replace(asked=asked, sums=sums, named=named)
+
+    def _entry(self, number: int) -> Entry:
+        experiment = self.release.experiment
+        return questions_of(experiment)[question_of(number, experiment).kind]
+
+    def _layout(self, report: Report, entry: Entry) -> CellLayout:
+        """Return the cells that a report is about; nothing is tallied where nothing is contested."""
+        population, by_arm = report.population, entry.by_arm
+        return cast(
+            CellLayout, self._past.layout(report.release, population=population, by_arm=by_arm)
+        )
+
+    def _empty_tally(self, report: Report, entry: Entry, layout: CellLayout) -> Tally:
+        feature = question_of(report.question, self.release.experiment).feature
+        columns = self._constants.arms if entry.ranked else 1
+        cells = layout.mechanism.mechanism.cells
+        shapes = ((rows, columns) for rows in (len(layout.indices), cells, cells))
+        index = 0 if feature is None else 1 + feature
+        zeros = (np.zeros(shape, dtype=np.int64) for shape in shapes)
+        return Tally(report.population, index, *zeros)
+
+    def _sync(self) -> None:
+        """Count the reports of late, in whole numbers only."""
+        totals = self.state.totals[0]
+        totals.reports += self._counted
+        totals.served += self._served
+        self._counted = self._served = 0
+
+    def _hand_over(self, key: _Key, tally: Tally, contested: Mapping[str, int]) -> None:
+        """Hand one tally over to the bins that still stand, and count what it is worth."""
+        version, population, number = key
+        entry, arms = self._entry(number), self._constants.arms
+
+        def layout(m: int, *, by_arm: bool) -> CellLayout:
+            return cast(CellLayout, self._past.layout(version, population=m, by_arm=by_arm))
+
+        if population > 0 or entry.logged:
+            # What is contested for one population is contested for all.
+            usual = layout(0, by_arm=False).mechanism.mechanism
+            outcomes = questions_of(self.release.experiment)[Kind.OUTCOME]
+            own = layout(population, by_arm=entry.logged and outcomes.by_arm).mechanism.mechanism
+            unit = credit(self._constants, usual.variance, own.variance, entry.logged)
+            self.state.totals[0].paid += unit * int(tally.asked[0].sum())
+        cells = [
+            (contested.get(policy.path, -1), arm, policy.arms[-1])
+            for policy in layout(population, by_arm=entry.by_arm).bins
+            for arm in (policy.live if entry.by_arm else policy.arms[:1])
+        ]
+        mechanism = mechanism_record(layout(population, by_arm=entry.by_arm).mechanism)
+        hand_over(self.state, self._constants, mechanism, entry, tally, np.array(cells))
+
+
+def begin(experiment: Experiment) -> WhisperEstimator:
+    """Begin with one bin and all arms, two of them on offer."""
+    state = initial_state(constants(experiment))
+    release = release_of(experiment, state)
+    past = WhisperReleases(experiment)
+    past.record(release)
+    return WhisperEstimator(release, state, past)
+
+
+def resume(release: Release, table: dict[str, Any]) -> WhisperEstimator:
+    """Read what ``to_table`` wrote; what is inconsistent raises ValueError or the like."""
+    experiment = release.experiment
+    state = state_from_table(table["state"], constants(experiment))
+    if release_of(experiment, state) != release:
+        raise ValueError("its state is not that of its release")
+    check_state(state, release)
+    past = WhisperReleases.from_table(experiment, table["past"])
+    if past.bins(release.version) != release.contested:
+        raise ValueError("its last release is not the one it has")
+    estimator = WhisperEstimator(release, state, past)
+    estimator.read_waiting(table)
+    return estimator

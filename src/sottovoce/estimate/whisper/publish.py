@@ -1,0 +1,66 @@
+"""The state → what people see of it: the release, the history and the certificates."""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from sottovoce.estimate.history import Certificate, Cut, Dated, Elimination
+from sottovoce.estimate.whisper.constants import Constants, constants
+from sottovoce.estimate.whisper.decisions import allowance
+from sottovoce.estimate.whisper.state import State, node_paths
+from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.partition import Partition
+from sottovoce.shared.release import BinPolicy, Release, uniform
+
+
+def release_of(experiment: Experiment, state: State) -> Release:
+    """Return the release of now: the tree, and the policy of each leaf from low to high."""
+    fixed, paths = constants(experiment), node_paths(state)
+    leaf = [state.tree.child[node] == node for node in range(len(paths))]
+    cuts = {path: int(state.tree.axis[node]) for node, path in enumerate(paths) if not leaf[node]}
+    leaves = sorted((path, node) for node, path in enumerate(paths) if leaf[node])
+    bins = tuple(_policy(state, fixed, node, path) for path, node in leaves)
+    totals = state.totals[0]
+    partition = Partition(fixed.dimension, cuts)
+    return Release(experiment, int(totals.release), partition, bins, int(totals.reward_share))
+
+
+def _policy(state: State, fixed: Constants, node: int, path: str) -> BinPolicy:
+    """Return the policy of one leaf: champion and challenger, or every live arm if public."""
+    offered = sorted({int(arm) for arm in state.pair[node]})
+    live = [arm for arm in range(fixed.arms) if state.live[node, arm]]
+    if fixed.public_arms:
+        offered = live
+    waiting = tuple(arm for arm in live if arm not in offered)
+    return BinPolicy(path, tuple(offered), uniform(path, offered).propensities, waiting)
+
+
+def history_of(state: State, *, start: int = 0) -> tuple[Dated, ...]:
+    """Return eliminations and splits; arms that went from a bin at once are one event."""
+    paths = node_paths(state)
+    events = state.events[start : state.totals[0].events]
+    dated = []
+    for (reports, node, axis), group in groupby(
+        events, key=lambda event: (int(event.reports), int(event.node), int(event.axis))
+    ):
+        arms = tuple(sorted(int(event.arm) for event in group))
+        event = Cut(paths[node], axis) if axis >= 0 else Elimination(paths[node], arms)
+        dated.append(Dated(reports, event))
+    return tuple(dated)
+
+
+def certificates_of(state: State, fixed: Constants, arms: Sequence[str]) -> tuple[Certificate, ...]:
+    """Return the certificate of each dropped arm."""
+    paths = node_paths(state)
+    return tuple(
+        Certificate(
+            release=int(event.release),
+            path=paths[event.node],
+            dropped=arms[event.arm],
+            winner=arms[event.winner],
+            statistic=float(event.statistic),
+            boundary=float(event.boundary),
+            delta=allowance(fixed, int(event.node)) if fixed.certified else None,
+        )
+        for event in state.events[: state.totals[0].events]
+        if event.axis < 0
+    )

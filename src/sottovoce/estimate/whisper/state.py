@@ -1,0 +1,199 @@
+"""The learner's state as arrays over the nodes of a tree. The lab's crowd has the very same state.
+
+S nodes at most, K arms, d features, M + 1 populations. Index 0 of an axis of length 1 + d is for
+the whole bin, index 1 + j for the difference between its halves along feature j.
+
+What is known is kept in information form. With x what is to be estimated, answers with mean s·x and
+variance v add 1/v each to the precision and answer/v to the information vector; x then has
+precision s²·precision, and estimate vector/(s·precision). The scale s, a bin's share of the people,
+is applied when one looks: it becomes better known with time.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.estimate.whisper.audit import reward_share
+from sottovoce.estimate.whisper.constants import Constants
+from sottovoce.shared.whisper.tuning import REWARD_DEVIATION, SLOPE_DEVIATION
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Records = Any
+"""An array of records, whose fields are read as attributes. NumPy's types do not know their names."""
+
+TOTALS = np.dtype(
+    [
+        ("nodes", "i8"),
+        ("contested", "i8"),  # nodes where more than one arm is live
+        ("events", "i8"),
+        ("release", "i8"),  # version of the newest one
+        ("reports", "i8"),
+        ("served", "i8"),  # reports of people who were served since the last step
+        ("smoothed", "i8"),  # reports when the tree was last smoothed
+        ("reward_share", "i8"),  # how many of SHARES are asked for their reward
+        ("paid", "f8"),  # target users so far, and what all other reports are worth in them
+        ("target", "f8"),  # target users so far
+        ("audit_answers", "f8"),  # people who were asked for their reward, and sums over them of
+        ("audit_delivered", "f8"),  # … g = f - 1/2 as they told it
+        ("audit_promised", "f8"),  # … as it was expected of the policy
+        ("audit_at_random", "f8"),  # … as it was expected of arms at random
+    ],
+    align=True,
+)
+
+EVENT = np.dtype(
+    [
+        ("reports", "i8"),  # how many there were by then
+        ("release", "i8"),  # the first one after it
+        ("node", "i8"),
+        ("axis", "i8"),  # the feature of a split; -1 if an arm was dropped
+        ("arm", "i8"),  # the arm that was dropped
+        ("winner", "i8"),
+        ("statistic", "f8"),
+        ("boundary", "f8"),
+    ],
+    align=True,
+)
+
+
+class Tree(NamedTuple):
+    """The bins."""
+
+    axis: Counts  # (S,) the feature along which a node is split
+    middle: Floats  # (S,) where it is split; infinity for a leaf
+    child: Counts  # (S,) its lower half; the upper half is the next node; a leaf is its own child
+    depth: Counts  # (S,)
+    edges: Floats  # (S, d, 2) its box
+
+
+class Information(NamedTuple):
+    """What is known of some unknowns, in information form: precision, and precision × mean."""
+
+    precision: Floats
+    vector: Floats
+
+
+class Forecast(NamedTuple):
+    """What was expected of each bin when it was last looked at."""
+
+    share: Floats  # (S,) the target's people in it
+    policy: Floats  # (S,) g under the policy
+    at_random: Floats  # (S,) g of arms at random
+
+
+class State(NamedTuple):
+    """All that the rules read and write."""
+
+    tree: Tree
+    live: Flags  # (S, K) the arms that have not been dropped
+    pair: Counts  # (S, 2) champion and challenger; twice the same arm where the bin is settled
+    contested: Counts  # (S,) the nodes where more than one arm is live
+    shift: Floats  # (S,) how many slopes a half's g is away from its parent's
+    slope_variance: Floats  # (S, d) variance of its slopes around those of its parent
+    prior: Information  # (S, 1+d, K, K) and (S, 1+d, K): what all other bins say of g and slopes
+    served: Information  # (S, M+1, 1+d, K, K) and (S, M+1, 1+d, K): from people who were served
+    logged: Information  # the same from logged rows
+    mass: Floats  # (S, M+1) the share of people in the bin, as expected when it was made
+    mass_told: Information  # (S, M+1, 1+d) each: what answers say of it
+    rows_told: Information  # (S, M+1, 1+d, K) each: of the share of logged rows with each arm
+    forecast: Forecast
+    votes: Counts  # (S, K, K) if certified: answers of the target that favour the first arm
+    events: Records  # (S·(K+1),) of EVENT
+    totals: Records  # (1,) of TOTALS
+
+
+def initial_state(constants: Constants) -> State:
+    """One bin, all arms, and what is thought before the first report."""
+    state = _allocate(64, constants)
+    state.tree.edges[0] = [0.0, 1.0]
+    state.live[0] = True
+    state.pair[0] = [0, 1]
+    state.mass[0] = 1.0
+    state.forecast.share[0] = 1.0
+    identity = np.eye(constants.arms)
+    state.prior.precision[0, 0] = identity / REWARD_DEVIATION**2
+    state.prior.precision[0, 1:] = identity / SLOPE_DEVIATION**2
+    totals = state.totals[0]
+    totals.nodes, totals.contested, totals.release = 1, 1, 1
+    totals.reward_share = reward_share(state, constants)
+    return state
+
+
+def has_room(state: State) -> bool:
+    """Say whether every contested bin can be split."""
+    totals = state.totals[0]
+    room: bool = totals.nodes + 2 * totals.contested <= len(state.live)
+    return room
+
+
+def with_room(state: State, constants: Constants) -> State:
+    """Return a state with room for every contested bin to be split."""
+    if has_room(state):
+        return state
+    larger = _allocate(2 * len(state.live), constants)
+    for (_, old), (_, new) in zip(arrays_of(state), arrays_of(larger), strict=True):
+        new[: len(old)] = old
+    return with_room(larger, constants)
+
+
+def arrays_of(state: State) -> list[tuple[str, Any]]:
+    """Return every array of a state, with its name: the parts of ``tree`` as ``tree.axis``, …"""
+    listed = []
+    for name, part in state._asdict().items():
+        if isinstance(part, tuple):
+            listed += [(f"{name}.{each}", array) for each, array in part._asdict().items()]
+        else:
+            listed.append((name, part))
+    return listed
+
+
+def node_paths(state: State) -> list[str]:
+    """Name each node by its path from the root."""
+    paths = [""] * int(state.totals[0].nodes)
+    for node, path in enumerate(paths):
+        # Children come after their parents, so the parent's path is known by now.
+        child = state.tree.child[node]
+        if child != node:
+            paths[child], paths[child + 1] = path + "0", path + "1"
+    return paths
+
+
+def _allocate(nodes: int, constants: Constants) -> State:
+    arms, d, groups = constants.arms, constants.dimension, len(constants.behaviour)
+
+    def floats(*shape: int) -> Floats:
+        return np.zeros((nodes, *shape))
+
+    def counts(*shape: int) -> Counts:
+        return np.zeros((nodes, *shape), dtype=np.int64)
+
+    def information(*shape: int, matrix: tuple[int, ...]) -> Information:
+        return Information(floats(*shape, *matrix), floats(*shape, *matrix[:1]))
+
+    return State(
+        tree=Tree(
+            axis=counts(),
+            middle=np.full(nodes, np.inf),
+            child=np.arange(nodes),
+            depth=counts(),
+            edges=floats(d, 2),
+        ),
+        live=np.zeros((nodes, arms), dtype=np.bool_),
+        pair=counts(2),
+        contested=counts(),
+        shift=floats(),
+        slope_variance=floats(d),
+        prior=information(1 + d, matrix=(arms, arms)),
+        served=information(groups, 1 + d, matrix=(arms, arms)),
+        logged=information(groups, 1 + d, matrix=(arms, arms)),
+        mass=floats(groups),
+        mass_told=information(groups, 1 + d, matrix=()),
+        rows_told=information(groups, 1 + d, matrix=(arms,)),
+        forecast=Forecast(floats(), floats(), floats()),
+        votes=counts(arms, arms),
+        events=np.zeros(nodes * (arms + 1), dtype=EVENT).view(np.recarray),
+        totals=np.zeros(1, dtype=TOTALS).view(np.recarray),
+    )

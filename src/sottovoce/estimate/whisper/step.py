@@ -1,0 +1,89 @@
+"""One step of the learner: estimate → decide → split, in every contested bin.
+
+Plain functions. The learner calls them as they are, and the lab compiles them as they stand.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sottovoce.estimate.whisper.audit import forecast, reward_share
+from sottovoce.estimate.whisper.decisions import Decision, choose_pair, decide
+from sottovoce.estimate.whisper.measurement import estimate, solve
+from sottovoce.estimate.whisper.smoothing import smooth, smoothing_is_due
+from sottovoce.estimate.whisper.split import split
+
+if TYPE_CHECKING:
+    from sottovoce.estimate.whisper.constants import Constants
+    from sottovoce.estimate.whisper.state import State
+
+
+def step(state: "State", constants: "Constants") -> None:
+    """Look at every contested bin. There is a new release if anything changed."""
+    totals = state.totals[0]
+    totals.release += 1  # so that what is decided now bears the number of the next release
+    nodes, contested, events = totals.nodes, totals.contested, totals.events
+    if smoothing_is_due(state):
+        smooth(state, constants)
+    changed = False
+    totals.contested = 0
+    for position in range(contested):
+        node = state.contested[position]
+        known = estimate(state, constants, node)
+        decision = decide(state, constants, node, known)
+        changed |= carry_out(state, constants, node, decision)
+        forecast(state, constants, node, known.people.share[0], known.mean)
+        if decision.axis >= 0:
+            split(state, node, decision.axis, known)
+            log_event(state, node, decision.axis)
+        elif decision.champion != decision.challenger:
+            contest(state, node)
+    mean, covariance = np.empty(constants.arms), np.empty((constants.arms, constants.arms))
+    for node in range(nodes, totals.nodes):
+        contest(state, node)
+        solve(state.prior.precision[node, 0], state.prior.vector[node, 0], mean, covariance)
+        best, rival = choose_pair(state.live[node], mean, covariance)
+        state.pair[node, 0], state.pair[node, 1] = best, rival
+        forecast(state, constants, node, state.mass[node, 0], mean)
+    totals.served = 0
+    share = reward_share(state, constants)
+    changed |= share != totals.reward_share
+    totals.reward_share = share
+    if not changed and totals.events == events:
+        totals.release -= 1
+
+
+def carry_out(
+    state: "State", constants: "Constants", node: int, decision: Decision
+) -> bool:
+    """Drop arms and put others on offer; return whether people of a contested bin get other arms."""
+    for k in range(constants.arms):
+        if state.live[node, k] and not decision.live[k]:
+            state.live[node, k] = False
+            event = log_event(state, node, -1)
+            event.arm, event.winner = k, decision.champion
+            event.statistic, event.boundary = decision.statistic[k], decision.boundary[k]
+    before = state.pair[node, 0], state.pair[node, 1]
+    state.pair[node, 0], state.pair[node, 1] = decision.champion, decision.challenger
+    if decision.axis >= 0 or decision.champion == decision.challenger or constants.public_arms:
+        return False  # with public arms, all live ones are on offer
+    return (min(before), max(before)) != (
+        min(decision.champion, decision.challenger),
+        max(decision.champion, decision.challenger),
+    )
+
+
+def contest(state: "State", node: int) -> None:
+    """Add a bin to those that are contested."""
+    state.contested[state.totals[0].contested] = node
+    state.totals[0].contested += 1
+
+
+def log_event(state: "State", node: int, axis: int) -> Any:
+    """Write down that a bin was split along a feature, or with -1 that an arm was dropped."""
+    totals = state.totals[0]
+    event = state.events[totals.events]
+    event.reports, event.release, event.node, event.axis = totals.reports, totals.release, node, axis
+    event.arm = event.winner = -1
+    totals.events += 1
+    return event

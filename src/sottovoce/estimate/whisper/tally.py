@@ -1,0 +1,109 @@
+"""Tallies: answers added up as they come, and handed over to the state at each step.
+
+Plain functions. The learner calls them as they are, and the lab compiles them as they stand.
+"""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.estimate.whisper.measurement import Answers, add_answers
+from sottovoce.estimate.whisper.state import Counts
+from sottovoce.shared.whisper.cells import CellMechanism
+from sottovoce.shared.whisper.tuning import LOGGED_TRUST
+
+if TYPE_CHECKING:
+    from sottovoce.estimate.whisper.constants import Constants
+    from sottovoce.estimate.whisper.state import State
+
+MECHANISM = np.dtype(
+    [
+        ("cells", "i8"),
+        ("size", "i8"),
+        ("signal", "f8"),
+        ("contains", "f8"),
+        ("noise", "f8"),
+        ("inside", "f8"),
+        ("variance", "f8"),
+        ("halves", "?"),
+        ("elsewhere", "?"),
+    ],
+    align=True,
+)
+"""What the rules need of a ``CellMechanism``, so that it compiles."""
+
+
+def mechanism_record(cells: CellMechanism) -> Any:
+    """Return a mechanism as a record of MECHANISM."""
+    named = (*(MECHANISM.names or ())[:-2],)
+    numbers = (getattr(cells.mechanism, name) for name in named)
+    return np.array((*numbers, cells.halves, cells.elsewhere), MECHANISM).view(np.recarray)[()]
+
+
+class Tally(NamedTuple):
+    """All answers of one population to one question, added up.
+
+    C whole cells, N cells of the mechanism. A columns: one, or K where arms are public and each
+    answer is about the arm that its ranking gives.
+
+    index: 0 where the question is about whole bins, or 1 + the feature that it is about.
+    asked (C, A): how many were asked. sums (N, A): the sums of their values.
+    named (N, A): how often a cell was in the set, whatever its sign.
+    """
+
+    population: int
+    index: int
+    asked: NDArray[Any]
+    sums: NDArray[Any]
+    named: NDArray[Any]
+
+
+def hand_over(
+    state: "State", constants: "Constants", mechanism: Any, question: Any, tally: Tally, cells: Counts
+) -> None:
+    """Add a tally to what is known of the bins.
+
+    cells (C, 3): the node of each whole cell, or -1 if its bin is no longer contested, and the two
+        arms that were compared there; of a cell with an arm of its own, that arm first.
+    """
+    votes = constants.certified and question.kind == 0 and tally.index == tally.population == 0
+    for cell in range(len(cells)):
+        node, first, second = cells[cell]
+        if node < 0:
+            continue
+        for column in range(tally.asked.shape[1]):
+            asked = tally.asked[cell, column]
+            if asked == 0:
+                continue
+            if mechanism.halves:
+                lower, upper = tally.sums[2 * cell, column], tally.sums[2 * cell + 1, column]
+                whole, difference = upper + lower, upper - lower
+            else:
+                whole = difference = tally.sums[cell, column]
+            if votes:
+                named, balance = int(tally.named[cell, column]), int(whole)
+                state.votes[node, first, second] += (named + balance) // 2
+                state.votes[node, second, first] += (named - balance) // 2
+            arm = column if question.ranked else first
+            numbers = float(asked), float(whole), float(difference)
+            told = Answers(node, tally.population, tally.index, arm, second, *numbers)
+            add_answers(state, constants, mechanism, question, told)
+
+
+def worth(constants: "Constants", target: float, variance: float, logged: bool) -> float:
+    """Return how many served target users one report is worth when two arms are compared.
+
+    target, variance: of the mechanism of the target's people, and of the report's. A logged row
+    has each arm with chance 1/K or so, a person 1/2 (or 1/K, where arms are public); and arms that
+    have a cell each are compared with the noise of both.
+    """
+    if not logged or constants.arms == 2:
+        return target / variance
+    compared = constants.arms if constants.public_arms else 2  # arms on offer to people
+    return target / variance * compared / constants.arms**2
+
+
+def credit(constants: "Constants", target: float, variance: float, logged: bool) -> float:
+    """Return what one report counts, in target users, for how long arms are compared."""
+    return (LOGGED_TRUST if logged else 1.0) * worth(constants, target, variance, logged)

@@ -1,0 +1,194 @@
+"""The questions of ``whisper``: one table, which the device, the learner and the lab all read.
+
+Every person answers one question. Which one is a public coin: it is drawn without a look at the
+data, and the report names it. The answer is one (cell, value), value in [-1, 1], sent through
+signed subset selection. With y the outcome, p the share of people in a bin, π_k the chance of arm k
+in a log and f the mean rewards in the bin, the value/β of a cell has the mean of the last column:
+
+    kind             asked of      cells        value                  mean of value/β
+    CONTRAST         served        bins         ±(2y-1), + for first   p·(f_first - f_second)
+    LEVEL            served        bins         2y-1                   p·(f_first + f_second - 1)
+    MASS             served        bins         1                      p
+    RANKED           served        bins         2y-1                   p·(2f_k - 1)
+    REWARD           served        everybody    2y-1                   2r - 1, r the mean reward
+    OUTCOME          logged rows   bins × arms  2y-1                   p·π_k·(2f_k - 1)
+    OUTCOME of two   logged rows   bins         ±(2y-1), + for first   Σ_k ±p·π_k·(2f_k - 1)
+    LOGGED_LEVEL     logged rows   bins         2y-1                   Σ_k p·π_k·(2f_k - 1)
+    COUNT            logged rows   bins × arms  1                      p·π_k
+
+People who are served get one of the two arms on offer. RANKED replaces CONTRAST and LEVEL where
+arms are public: k is then the first live arm of the bin in the person's public ranking. In an
+experiment with two arms one cell tells how they differ, with half the noise of two cells; how good
+they are is then a question of its own, LOGGED_LEVEL.
+
+Some of the target's people are asked for REWARD where there are auxiliary populations, whether or
+not their bin is contested: does the policy bring them what those others promise? The release says
+how many.
+
+A question may also be about one feature j: which half of the bin along j (``cells.py``)?
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from sottovoce.shared.errors import Rejection, ReportRejected, must
+from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.whisper.tuning import (
+    COUNT_SHARE,
+    COUNT_SHARE_UNKNOWN,
+    LEVEL_SHARE,
+    LOGGED_LEVEL_SHARE,
+    MASS_SHARE,
+    SHARES,
+)
+
+
+class Kind(IntEnum):
+    """What is asked; the number is the one on the wire."""
+
+    CONTRAST = 0
+    LEVEL = 1
+    MASS = 2
+    OUTCOME = 3
+    COUNT = 4
+    RANKED = 5
+    REWARD = 6
+    LOGGED_LEVEL = 7
+
+
+# What follows are plain numbers, so that the lab can compile what reads the table.
+EVERYBODY, BINS, BIN_ARMS = range(3)  # cells: one for all; of each bin; of each arm in each bin
+ONE, OUTCOME, SIGNED_OUTCOME = range(3)  # value: 1; 2y-1; that with a minus for the second arm
+SHARE, ROWS, REWARDS = range(3)  # measured: p; p·π_k; a linear function of the rewards
+ANY, TWO, MORE = range(3)  # arms of the experiment: two or more; just two; more than two
+REST = -1  # share: all who are asked nothing else
+BY_RELEASE = -2  # share: as many as each release says
+
+
+class Entry(NamedTuple):
+    """One kind of question.
+
+    kind: its number. name: what people call it.
+    logged: who is asked: rows of a log, or people who are served.
+    cells: EVERYBODY, BINS or BIN_ARMS.
+    value: ONE, OUTCOME or SIGNED_OUTCOME.
+    measures: SHARE, ROWS or REWARDS.
+    first, second: the linear function of g = f - 1/2 that a cell measures, but for the share of
+        the people in it: first·g_first + second·g_second.
+    share: how many people of SHARES are asked, or REST, or BY_RELEASE.
+    share_unknown: the same, of a log whose behaviour is not known; None for no difference.
+    arms: which experiments ask it, by their number of arms: ANY, TWO or MORE.
+    public: whether it is asked where arms are public; None for both.
+    """
+
+    kind: int
+    name: str
+    logged: bool
+    cells: int
+    value: int
+    measures: int
+    first: float
+    second: float
+    share: int
+    share_unknown: int | None = None
+    arms: int = ANY
+    public: bool | None = None
+
+    @property
+    def ranked(self) -> bool:
+        """Whether its report carries the public ranking that chose the arm."""
+        return self.public is True
+
+    @property
+    def by_arm(self) -> bool:
+        """Whether each arm of a bin has a cell of its own."""
+        return self.cells == BIN_ARMS
+
+
+def _served(
+    kind: Kind, cells: int, value: int, measures: int, share: int, **more: Any
+) -> Entry:
+    more = {"first": 0.0, "second": 0.0, **more}
+    return Entry(kind, kind.name, False, cells, value, measures, share=share, **more)
+
+
+def _logged(
+    kind: Kind, cells: int, value: int, measures: int, share: int, **more: Any
+) -> Entry:
+    return _served(kind, cells, value, measures, share, **more)._replace(logged=True)
+
+
+TABLE: tuple[Entry, ...] = (
+    _served(Kind.MASS, BINS, ONE, SHARE, MASS_SHARE),
+    _served(Kind.LEVEL, BINS, OUTCOME, REWARDS, LEVEL_SHARE, first=1, second=1, public=False),
+    _served(Kind.CONTRAST, BINS, SIGNED_OUTCOME, REWARDS, REST, first=1, second=-1, public=False),
+    _served(Kind.RANKED, BINS, OUTCOME, REWARDS, REST, first=2, public=True),
+    _served(Kind.REWARD, EVERYBODY, OUTCOME, REWARDS, BY_RELEASE),
+    _logged(Kind.COUNT, BIN_ARMS, ONE, ROWS, COUNT_SHARE, share_unknown=COUNT_SHARE_UNKNOWN),
+    _logged(Kind.LOGGED_LEVEL, BINS, OUTCOME, REWARDS, LOGGED_LEVEL_SHARE, first=1, second=1, arms=TWO),
+    _logged(Kind.OUTCOME, BINS, SIGNED_OUTCOME, REWARDS, REST, first=1, second=-1, arms=TWO),
+    _logged(Kind.OUTCOME, BIN_ARMS, OUTCOME, REWARDS, REST, first=1, arms=MORE),
+)
+"""Every kind, in the order in which shares are given out."""
+
+
+def questions_of(experiment: Experiment) -> dict[int, Entry]:
+    """Return the questions that an experiment asks, by kind, in the order of the table."""
+    if "questions" not in experiment.derived:
+        public = experiment.settings.arms_are_public
+        counts = (ANY, TWO if len(experiment.arms) == 2 else MORE)
+        experiment.derived["questions"] = {
+            entry.kind: entry
+            for entry in TABLE
+            if entry.arms in counts
+            and entry.public in (None, public)
+            and (entry.share != BY_RELEASE or experiment.audited)
+        }
+    found: dict[int, Entry] = experiment.derived["questions"]
+    return found
+
+
+def menu(
+    experiment: Experiment, *, population: int, logged: bool
+) -> tuple[tuple[int, int], ...]:
+    """Return (kind, bound) of what may be asked: the first whose bound is above a coin is asked.
+
+    The coin is one of 0 … SHARES - 1. A question whose share the release says has its own coin.
+    """
+    known = experiment.populations[population].behaviour is not None
+    bounds, asked, rest = [], 0, []
+    for entry in questions_of(experiment).values():
+        share = entry.share if known or entry.share_unknown is None else entry.share_unknown
+        if entry.logged == logged and share == REST:
+            rest.append((int(entry.kind), SHARES))
+        elif entry.logged == logged and share != BY_RELEASE:
+            asked += share
+            bounds.append((int(entry.kind), asked))
+    return (*bounds, *rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question: its kind, and the feature along which bins are halved, if any."""
+
+    kind: int
+    feature: int | None = None
+
+    def number(self, dimension: int) -> int:
+        """Return the question's number on the wire."""
+        return self.kind * (1 + dimension) + (0 if self.feature is None else 1 + self.feature)
+
+
+def question_of(number: int, experiment: Experiment) -> Question:
+    """Read a question's number, and refuse one that the experiment does not ask."""
+    kind, slot = divmod(number, 1 + experiment.dimension)
+    asked = questions_of(experiment)
+    if kind not in asked:
+        names = ", ".join(entry.name for entry in asked.values())
+        rule = f"be one that its experiment asks ({names})"
+        raise ReportRejected(Rejection.UNKNOWN_QUESTION, must("a report's question", rule, number))
+    if slot and asked[kind].cells == EVERYBODY:
+        rule = "be about no feature where everybody is in one cell"
+        raise ReportRejected(Rejection.UNKNOWN_QUESTION, must("a report's question", rule, number))
+    return Question(kind, slot - 1 if slot else None)
