@@ -29,10 +29,10 @@ from sottovoce.shared.errors import (
 )
 from sottovoce.shared.experiment import Experiment, Population
 from sottovoce.shared.ldpmab.settings import Ldpmab
-from sottovoce.shared.whisper.settings import Whisper
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
 from sottovoce.shared.schema import Categorical, Numeric, Ordinal
+from sottovoce.shared.whisper.settings import Whisper
 
 if TYPE_CHECKING:
     from sottovoce.device.async_client import AsyncClient

@@ -18,8 +18,8 @@ import sottovoce as sv
 from sottovoce.device.whisper.answer import Secret
 from sottovoce.shared.errors import SottovoceError
 from sottovoce.shared.partition import Partition
-from sottovoce.shared.whisper.questions import Question, sheet
 from sottovoce.shared.release import BinPolicy
+from sottovoce.shared.whisper.questions import Question, sheet
 from support.examples import experiment
 from support.subset import power_of_e
 from support.whole_reports import Code, Input, shares_of, worst_ratio

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sottovoce.estimate.whisper.board import Board, begin
 
 import sottovoce as sv
 from sottovoce.estimate.whisper import answers
-from sottovoce.estimate.whisper.board import Board, begin
 from sottovoce.estimate.whisper.constants import Constants
 
 Floats = NDArray[np.float64]

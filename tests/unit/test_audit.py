@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sottovoce.estimate.whisper.board import Board, begin
 
 import sottovoce as sv
 from sottovoce.estimate.diagnosis import Audit
 from sottovoce.estimate.whisper import rules
 from sottovoce.estimate.whisper.audit import audit, is_clear, look_out, to_ask
-from sottovoce.estimate.whisper.board import Board, begin
 from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.shared import wire
 from sottovoce.shared.whisper.questions import sheet

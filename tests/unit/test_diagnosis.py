@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sottovoce.lab.crowd.whisper.play import WhisperPlay
 
 import sottovoce as sv
 from sottovoce.estimate.diagnosis import Audit, Diagnosis, Source

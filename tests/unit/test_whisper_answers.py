@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sottovoce.estimate.whisper.board import Board, begin
 
 from sottovoce.estimate.whisper import answers
-from sottovoce.estimate.whisper.board import Board, begin
 from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.shared.whisper.subset import SignedSubset, signed_subset
 from support.boards import (

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sottovoce.estimate.whisper.board import Board, begin, roomy
 
 from sottovoce.estimate.whisper import answers, rules
-from sottovoce.estimate.whisper.board import Board, begin, roomy
 from sottovoce.estimate.whisper.constants import Constants, constants
 from support.boards import (
     CONTESTED,

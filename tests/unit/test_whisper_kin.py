@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from sottovoce.estimate.whisper.board import Board, begin
 
 from sottovoce.estimate.whisper import answers, kin, rules
-from sottovoce.estimate.whisper.board import Board, begin
 from sottovoce.estimate.whisper.constants import Constants, constants
 from support.boards import (
     NODES,

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sottovoce.estimate.whisper.board import Board
 
 import sottovoce as sv
 from sottovoce.estimate.history import Cut, Elimination
-from sottovoce.estimate.whisper.board import Board
 from sottovoce.shared.whisper.questions import sheet
 from sottovoce.shared.whisper.subset import unpack
 from support.examples import grown as ldpmab_grown

@@ -12,8 +12,8 @@ import pytest
 import sottovoce as sv
 from sottovoce.shared import wire
 from sottovoce.shared.partition import Partition
-from sottovoce.shared.whisper.questions import sheet
 from sottovoce.shared.release import BinPolicy
+from sottovoce.shared.whisper.questions import sheet
 from sottovoce.shared.whisper.subset import pack
 from support.examples import experiment
 from support.examples import grown as ldpmab_grown

@@ -6,12 +6,12 @@ import math
 import numpy as np
 import pytest
 from scipy import integrate, stats
+from sottovoce.estimate.whisper.board import Board, begin
+from sottovoce.estimate.whisper.policy import certificates_of
 
 import sottovoce as sv
 from sottovoce.estimate.whisper import rules
-from sottovoce.estimate.whisper.board import Board, begin
 from sottovoce.estimate.whisper.constants import Constants, constants
-from sottovoce.estimate.whisper.policy import certificates_of
 from support.boards import (
     CONTESTED,
     EVENTS,

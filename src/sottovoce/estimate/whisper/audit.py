@@ -35,9 +35,7 @@ def forecast(
     state.forecast.at_random[node] = mean.mean()
 
 
-def mean_of_policy(
-    state: "State", constants: "Constants", node: int, mean: "Floats"
-) -> float:
+def mean_of_policy(state: "State", constants: "Constants", node: int, mean: "Floats") -> float:
     """Return the mean over the arms that people get: the pair, or all live ones if public."""
     if constants.public_arms:
         return float(np.sum(mean * state.live[node]) / np.sum(state.live[node]))

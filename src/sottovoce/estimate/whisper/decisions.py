@@ -44,9 +44,7 @@ class Decision(NamedTuple):
     axis: int
 
 
-def decide(
-    state: "State", constants: "Constants", node: int, estimate: BinEstimate
-) -> Decision:
+def decide(state: "State", constants: "Constants", node: int, estimate: BinEstimate) -> Decision:
     """Decide for one bin.
 
     An arm is dropped when the people to come would lose less by it than the people so far have
@@ -73,7 +71,10 @@ def decide(
         if people_come(state, constants) and loss <= paid:
             if constants.certified:
                 won, lost = state.votes[node, best, k], state.votes[node, k, best]
-                statistic[k], boundary[k] = evidence(won, lost), -math.log(allowance(constants, node))
+                statistic[k], boundary[k] = (
+                    evidence(won, lost),
+                    -math.log(allowance(constants, node)),
+                )
                 live[k] = statistic[k] < boundary[k]
                 if live[k]:
                     unproven = k

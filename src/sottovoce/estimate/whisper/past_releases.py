@@ -79,9 +79,7 @@ class WhisperReleases:
                     Rejection.UNKNOWN_QUESTION, must("a report's question", rule, report.question)
                 )
             return _of_length(reward_mechanism(self._experiment), report.payload)
-        layout = self.layout(
-            report.release, population=report.population, by_arm=entry.by_arm
-        )
+        layout = self.layout(report.release, population=report.population, by_arm=entry.by_arm)
         if layout is None:
             if report.payload:
                 rule = "be empty where everything is settled"

@@ -49,9 +49,7 @@ def split(state: "State", node: int, axis: int, estimate: BinEstimate) -> None:
     state.totals[0].nodes += 2
 
 
-def upper_share_of_answers(
-    state: "State", node: int, axis: int, estimate: BinEstimate
-) -> float:
+def upper_share_of_answers(state: "State", node: int, axis: int, estimate: BinEstimate) -> float:
     """Return the share of the upper half among those whose answers made the estimate of g.
 
     g is a mean over the people who told of it, and populations differ in where theirs are.

@@ -53,9 +53,7 @@ def step(state: "State", constants: "Constants") -> None:
         totals.release -= 1
 
 
-def carry_out(
-    state: "State", constants: "Constants", node: int, decision: Decision
-) -> bool:
+def carry_out(state: "State", constants: "Constants", node: int, decision: Decision) -> bool:
     """Drop arms and put others on offer; return whether people of a contested bin get other arms."""
     for k in range(constants.arms):
         if state.live[node, k] and not decision.live[k]:
@@ -83,7 +81,12 @@ def log_event(state: "State", node: int, axis: int) -> Any:
     """Write down that a bin was split along a feature, or with -1 that an arm was dropped."""
     totals = state.totals[0]
     event = state.events[totals.events]
-    event.reports, event.release, event.node, event.axis = totals.reports, totals.release, node, axis
+    event.reports, event.release, event.node, event.axis = (
+        totals.reports,
+        totals.release,
+        node,
+        axis,
+    )
     event.arm = event.winner = -1
     totals.events += 1
     return event

@@ -60,7 +60,12 @@ class Tally(NamedTuple):
 
 
 def hand_over(
-    state: "State", constants: "Constants", mechanism: Any, question: Any, tally: Tally, cells: Counts
+    state: "State",
+    constants: "Constants",
+    mechanism: Any,
+    question: Any,
+    tally: Tally,
+    cells: Counts,
 ) -> None:
     """Add a tally to what is known of the bins.
 

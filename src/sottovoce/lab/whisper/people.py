@@ -103,9 +103,7 @@ def lay_out(state: State, tallies: Tallies, logged: bool) -> tuple[int, int]:
 
 
 @compiled
-def hand_over_all(
-    crowd: Crowd, fixed: Fixed, population: int, bins: int, pairs: int
-) -> None:
+def hand_over_all(crowd: Crowd, fixed: Fixed, population: int, bins: int, pairs: int) -> None:
     """Hand all tallies of a population over to the learner, and begin new ones."""
     tallies, constants = crowd.tallies, fixed.constants
     for number in range(len(tallies.count)):
@@ -192,9 +190,7 @@ def serve(
 
 
 @compiled
-def add_single(
-    crowd: Crowd, fixed: Fixed, mechanism: Records, number: int, ranked: bool
-) -> None:
+def add_single(crowd: Crowd, fixed: Fixed, mechanism: Records, number: int, ranked: bool) -> None:
     """Add one answer to its tally, bin by bin.
 
     A ranking gives each bin an arm of its own to learn of. A learner that must prove what it decides

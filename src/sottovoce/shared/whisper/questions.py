@@ -106,16 +106,12 @@ class Entry(NamedTuple):
         return self.cells == BIN_ARMS
 
 
-def _served(
-    kind: Kind, cells: int, value: int, measures: int, share: int, **more: Any
-) -> Entry:
+def _served(kind: Kind, cells: int, value: int, measures: int, share: int, **more: Any) -> Entry:
     more = {"first": 0.0, "second": 0.0, **more}
     return Entry(kind, kind.name, False, cells, value, measures, share=share, **more)
 
 
-def _logged(
-    kind: Kind, cells: int, value: int, measures: int, share: int, **more: Any
-) -> Entry:
+def _logged(kind: Kind, cells: int, value: int, measures: int, share: int, **more: Any) -> Entry:
     return _served(kind, cells, value, measures, share, **more)._replace(logged=True)
 
 
@@ -126,7 +122,9 @@ TABLE: tuple[Entry, ...] = (
     _served(Kind.RANKED, BINS, OUTCOME, REWARDS, REST, first=2, public=True),
     _served(Kind.REWARD, EVERYBODY, OUTCOME, REWARDS, BY_RELEASE),
     _logged(Kind.COUNT, BIN_ARMS, ONE, ROWS, COUNT_SHARE, share_unknown=COUNT_SHARE_UNKNOWN),
-    _logged(Kind.LOGGED_LEVEL, BINS, OUTCOME, REWARDS, LOGGED_LEVEL_SHARE, first=1, second=1, arms=TWO),
+    _logged(
+        Kind.LOGGED_LEVEL, BINS, OUTCOME, REWARDS, LOGGED_LEVEL_SHARE, first=1, second=1, arms=TWO
+    ),
     _logged(Kind.OUTCOME, BINS, SIGNED_OUTCOME, REWARDS, REST, first=1, second=-1, arms=TWO),
     _logged(Kind.OUTCOME, BIN_ARMS, OUTCOME, REWARDS, REST, first=1, arms=MORE),
 )
@@ -149,9 +147,7 @@ def questions_of(experiment: Experiment) -> dict[int, Entry]:
     return found
 
 
-def menu(
-    experiment: Experiment, *, population: int, logged: bool
-) -> tuple[tuple[int, int], ...]:
+def menu(experiment: Experiment, *, population: int, logged: bool) -> tuple[tuple[int, int], ...]:
     """Return (kind, bound) of what may be asked: the first whose bound is above a coin is asked.
 
     The coin is one of 0 … SHARES - 1. A question whose share the release says has its own coin.
