@@ -8,17 +8,19 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.device import ask
+from sottovoce.device.method import Secret
+from sottovoce.device.whisper.answer import true_answer
 from sottovoce.device.whisper.subset import whisper
-from sottovoce.shared.whisper.questions import Kind, Question, is_by_arm, sheet
+from sottovoce.shared.whisper.cells import cell_layout
+from sottovoce.shared.whisper.questions import Question, questions_of
 from support.examples import experiment
 
-CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED, REWARD, TONE = range(8)
+CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED, REWARD, LOGGED_LEVEL = range(8)
 DIMENSION = 2
 
 
 def number(kind: int, feature: int | None = None) -> int:
-    """The place of a question in the list: 1 + d for each kind."""
+    """The number of a question on the wire: 1 + d for each kind."""
     return kind * (1 + DIMENSION) + (0 if feature is None else 1 + feature)
 
 
@@ -70,20 +72,21 @@ def person(
     if kind is None:
         kinds = [RANKED, MASS] if public else [CONTRAST, LEVEL, MASS]
         if logged:
-            kinds = [OUTCOME, COUNT, TONE] if arms == 2 else [OUTCOME, COUNT]
+            kinds = [OUTCOME, COUNT, LOGGED_LEVEL] if arms == 2 else [OUTCOME, COUNT]
         kind = rng.choices(kinds, [8, *[1] * (len(kinds) - 1)])[0]
-    by_arm = is_by_arm(Kind(kind), arms=arms)
-    cells = sheet(release, population=population, by_arm=by_arm)
+    by_arm = questions_of(release.experiment)[kind].by_arm
+    layout = cell_layout(release, population=population, by_arm=by_arm)
     if question is None:
-        must_halve = cells is not None and cells.law.halves
+        must_halve = layout is not None and layout.mechanism.halves
         feature = rng.randrange(2) if must_halve or rng.random() < 0.5 else None
         question = number(kind, feature)
     payload = b""
-    if cells is not None:
-        asked = Question(Kind(kind), question % 3 - 1 if question % 3 else None)
-        secret = ask.Secret(point, path, arm, logged=logged, ranking=ranking)
-        cell, value = ask.answer(release, cells, asked, secret=secret, outcome=outcome)
-        payload = whisper(cells.law.mechanism, cell=cell, value=value, draws=Seeded(rng))
+    if layout is not None:
+        asked = Question(kind, question % 3 - 1 if question % 3 else None)
+        secret = Secret(point, path, arm, logged=logged, ranking=ranking)
+        cell, value = true_answer(release, layout, asked, secret=secret, outcome=outcome)
+        mechanism = layout.mechanism.mechanism
+        payload = whisper(mechanism, cell=cell, value=value, draws=Seeded(rng))
     return sv.Report(
         release.experiment.fingerprint,
         release.version,
@@ -136,7 +139,7 @@ def grown_once(reports: int, *settings: tuple[str, Any]) -> str:
 
 
 def grown(*, reports: int = 207, **settings: Any) -> sv.Learner:
-    """A learner that has dropped arms and cut bins, and is in the middle of a batch."""
+    """A learner that has dropped arms and split bins, and is in the middle of a batch."""
     return sv.Learner.from_json(grown_once(reports, *settings.items()))
 
 
