@@ -1,8 +1,8 @@
 """The paper's Algorithms 2 and 3."""
 
 from sottovoce.estimate.ldpmab.book import LdpmabBook
-from sottovoce.estimate.ldpmab.layouts import LdpmabLayouts as past_releases
+from sottovoce.estimate.ldpmab.layouts import LdpmabLayouts
 
-begin, resume = LdpmabBook.begin, LdpmabBook.from_table
+begin, resume, past_releases = LdpmabBook.begin, LdpmabBook.from_table, LdpmabLayouts
 
 __all__ = ["begin", "past_releases", "resume"]

@@ -17,6 +17,6 @@ The way of the data, a file for each stage:
 """
 
 from sottovoce.estimate.whisper.estimator import begin, resume
-from sottovoce.estimate.whisper.past_releases import WhisperReleases as past_releases
+from sottovoce.estimate.whisper.past_releases import past_releases
 
 __all__ = ["begin", "past_releases", "resume"]

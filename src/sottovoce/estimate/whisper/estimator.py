@@ -202,7 +202,7 @@ class WhisperEstimator:
         return questions_of(experiment)[question_of(number, experiment).kind]
 
     def _layout(self, report: Report, entry: Entry) -> CellLayout:
-        """Return the cells that a report is about; nothing is tallied where nothing is contested."""
+        """Return the cells that a report is about: there are some, as it was let in with bytes."""
         population, by_arm = report.population, entry.by_arm
         return cast(
             CellLayout, self._past.layout(report.release, population=population, by_arm=by_arm)
@@ -227,7 +227,7 @@ class WhisperEstimator:
     def _hand_over(self, key: _Key, tally: Tally, contested: Mapping[str, int]) -> None:
         """Hand one tally over to the bins that still stand, and count what it is worth."""
         version, population, number = key
-        entry, arms = self._entry(number), self._constants.arms
+        entry = self._entry(number)
 
         def layout(m: int, *, by_arm: bool) -> CellLayout:
             return cast(CellLayout, self._past.layout(version, population=m, by_arm=by_arm))

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 class Answers(NamedTuple):
     """All answers of one population to one question about one cell, added up.
 
-    index: 0 where they are about the whole bin, or 1 + the feature that was asked about.
+    slot: 0 where they are about the whole bin, or 1 + the feature that was asked about.
     first, second: the arms that were compared; the first alone where a cell has an arm of its own.
     whole, difference: the sums of the values over the bin, and of upper minus lower half.
     """
 
     node: int
     population: int
-    index: int
+    slot: int
     first: int
     second: int
     reports: float
@@ -79,11 +79,11 @@ def add_answers(
     precision = answers.reports / variance
     told = state.logged if question.logged else state.served
     for part in range(2):  # the whole bin, and the difference of its halves
-        if part == 0 and answers.index > 0 and not mechanism.halves:
+        if part == 0 and answers.slot > 0 and not mechanism.halves:
             continue
-        if part == 1 and answers.index == 0:
+        if part == 1 and answers.slot == 0:
             continue
-        at = answers.index * part
+        at = answers.slot * part
         total = answers.difference if part == 1 else answers.whole
         vector = total / (mechanism.signal * variance)
         if question.measures == SHARE:

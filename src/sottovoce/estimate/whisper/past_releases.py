@@ -130,3 +130,7 @@ def _of_length(mechanism: SignedSubset, payload: bytes) -> SignedSubset:
         rule = f"take {mechanism.length} bytes"
         raise ReportRejected(Rejection.WRONG_LENGTH, must("a packed set", rule, len(payload)))
     return mechanism
+
+
+past_releases = WhisperReleases
+"""The name by which a learner asks for it."""

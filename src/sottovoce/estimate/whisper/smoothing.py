@@ -81,7 +81,7 @@ def inherit(state: "State", half: int, axis: int, mean: Floats, covariance: Floa
         precision = np.linalg.inv(covariance[block, block].copy())
         state.prior.precision[half, index] = precision
         state.prior.vector[half, index] = precision @ mean[block]
-    together = np.linalg.inv(covariance)
+    together: Floats = np.linalg.inv(covariance)
     return Information(together, together @ mean)
 
 

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Records = Any
-"""An array of records, whose fields are read as attributes. NumPy's types do not know their names."""
+"""An array of records. Their fields are attributes, whose names NumPy's types do not know."""
 
 TOTALS = np.dtype(
     [
@@ -140,10 +140,10 @@ def with_room(state: State, constants: Constants) -> State:
 
 
 def arrays_of(state: State) -> list[tuple[str, Any]]:
-    """Return every array of a state, with its name: the parts of ``tree`` as ``tree.axis``, …"""
+    """Return every array of a state, with its name; parts have names such as ``tree.axis``."""
     listed = []
     for name, part in state._asdict().items():
-        if isinstance(part, tuple):
+        if isinstance(part, Tree | Information | Forecast):
             listed += [(f"{name}.{each}", array) for each, array in part._asdict().items()]
         else:
             listed.append((name, part))

@@ -54,7 +54,7 @@ def step(state: "State", constants: "Constants") -> None:
 
 
 def carry_out(state: "State", constants: "Constants", node: int, decision: Decision) -> bool:
-    """Drop arms and put others on offer; return whether people of a contested bin get other arms."""
+    """Drop arms and put others on offer; return whether a contested bin now offers other arms."""
     for k in range(constants.arms):
         if state.live[node, k] and not decision.live[k]:
             state.live[node, k] = False

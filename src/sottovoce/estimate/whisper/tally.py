@@ -47,13 +47,13 @@ class Tally(NamedTuple):
     C whole cells, N cells of the mechanism. A columns: one, or K where arms are public and each
     answer is about the arm that its ranking gives.
 
-    index: 0 where the question is about whole bins, or 1 + the feature that it is about.
+    slot: 0 where the question is about whole bins, or 1 + the feature that it is about.
     asked (C, A): how many were asked. sums (N, A): the sums of their values.
     named (N, A): how often a cell was in the set, whatever its sign.
     """
 
     population: int
-    index: int
+    slot: int
     asked: NDArray[Any]
     sums: NDArray[Any]
     named: NDArray[Any]
@@ -72,7 +72,7 @@ def hand_over(
     cells (C, 3): the node of each whole cell, or -1 if its bin is no longer contested, and the two
         arms that were compared there; of a cell with an arm of its own, that arm first.
     """
-    votes = constants.certified and question.kind == 0 and tally.index == tally.population == 0
+    votes = constants.certified and question.kind == 0 and tally.slot == tally.population == 0
     for cell in range(len(cells)):
         node, first, second = cells[cell]
         if node < 0:
@@ -92,7 +92,7 @@ def hand_over(
                 state.votes[node, second, first] += (named - balance) // 2
             arm = column if question.ranked else first
             numbers = float(asked), float(whole), float(difference)
-            told = Answers(node, tally.population, tally.index, arm, second, *numbers)
+            told = Answers(node, tally.population, tally.slot, arm, second, *numbers)
             add_answers(state, constants, mechanism, question, told)
 
 

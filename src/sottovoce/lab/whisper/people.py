@@ -106,8 +106,8 @@ def lay_out(state: State, tallies: Tallies, logged: bool) -> tuple[int, int]:
 def hand_over_all(crowd: Crowd, fixed: Fixed, population: int, bins: int, pairs: int) -> None:
     """Hand all tallies of a population over to the learner, and begin new ones."""
     tallies, constants = crowd.tallies, fixed.constants
-    for number in range(len(tallies.count)):
-        count = tallies.count[number]
+    for number in range(len(tallies.answers)):
+        count = tallies.answers[number]
         if count == 0:
             continue
         kind, index = number // (1 + constants.dimension), number % (1 + constants.dimension)
@@ -122,7 +122,7 @@ def hand_over_all(crowd: Crowd, fixed: Fixed, population: int, bins: int, pairs:
         hand_over(crowd.state, constants, mechanism, question, told, cells)
         asked[:whole] = 0
         sums[: mechanism.cells] = 0.0
-        tallies.count[number] = 0
+        tallies.answers[number] = 0
     if constants.certified:
         tallies.named[:bins] = 0.0
 
@@ -171,7 +171,7 @@ def serve(
             whole, second = tallies.first[node, 0], arm == pair[node, 1]
             cell, value = own_cell(question, whole, sign, second, half, mechanism.halves)
         number = kind * (1 + d) + index
-        tallies.count[number] += 1
+        tallies.answers[number] += 1
         if question.ranked or (constants.certified and number == 0):
             tallies.single[: mechanism.cells] = 0.0
             send(mechanism, cell, value, tallies.single, tallies, rng)
@@ -193,8 +193,8 @@ def serve(
 def add_single(crowd: Crowd, fixed: Fixed, mechanism: Records, number: int, ranked: bool) -> None:
     """Add one answer to its tally, bin by bin.
 
-    A ranking gives each bin an arm of its own to learn of. A learner that must prove what it decides
-    counts which answers name a bin.
+    A ranking gives each bin an arm of its own to learn of. A learner that must prove what it
+    decides counts which answers name a bin.
     """
     state, tallies = crowd.state, crowd.tallies
     sums, single = tallies.sums[number], tallies.single
@@ -242,7 +242,7 @@ def contribute(
             half = half_of(state.tree, node, rows.contexts[i], index)
             cell, value = own_cell(question, whole, sign, arm != 0, half, mechanism.halves)
         number = kind * (1 + constants.dimension) + index
-        tallies.count[number] += 1
+        tallies.answers[number] += 1
         send(mechanism, cell, value, tallies.sums[number, :, 0], tallies, rng)
     hand_over_all(crowd, fixed, population, bins, pairs)
     own = pairs if constants.questions[_OUTCOME].by_arm else bins

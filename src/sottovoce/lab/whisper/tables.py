@@ -25,7 +25,7 @@ class Tallies(NamedTuple):
     each answer is about the arm that its ranking gives.
     """
 
-    count: Counts  # (Q,) how many answers to each question
+    answers: Counts  # (Q,) how many answers to each question
     asked: Counts  # (Q, C, A) of each whole cell, filled in when it is handed over
     sums: Floats  # (Q, C, A)
     named: Floats  # (C, 1) answers to the plain contrast that name the cell
@@ -65,7 +65,7 @@ def tallies_for(state: State, fixed: Constants) -> Tallies:
         return np.zeros(shape, dtype=np.int64)
 
     return Tallies(
-        count=counts(questions),
+        answers=counts(questions),
         asked=counts(questions, nodes * fixed.arms, columns),
         sums=np.zeros((questions, cells, columns)),
         named=np.zeros((cells, 1)),

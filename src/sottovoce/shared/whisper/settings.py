@@ -56,7 +56,7 @@ class Whisper(MethodSettings):
             raise ExperimentError(must("arms", rule, len(experiment.arms)))
 
     def check_release(self, release: "Release") -> None:
-        """Refuse what the estimates cannot rest on: they need equal chances, of two arms if private."""
+        """Refuse unequal chances, and more than two arms where they are private."""
         for policy in release.bins:
             public = self.public_arms
             equal = all(chance == 1 / len(policy.arms) for chance in policy.propensities)
@@ -68,7 +68,7 @@ class Whisper(MethodSettings):
                 )
 
     def most_reward_share(self, experiment: "Experiment") -> int:
-        """Let people be asked for their rewards where auxiliary populations may promise too much."""
+        """Let people be asked for their rewards where auxiliary populations promise some."""
         return SHARES if experiment.auxiliary else 0
 
     @property
