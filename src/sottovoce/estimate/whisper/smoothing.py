@@ -81,8 +81,9 @@ def inherit(state: "State", half: int, axis: int, mean: Floats, covariance: Floa
         precision = np.linalg.inv(covariance[block, block].copy())
         state.prior.precision[half, index] = precision
         state.prior.vector[half, index] = precision @ mean[block]
-    together: Floats = np.linalg.inv(covariance)
-    return Information(together, together @ mean)
+    together = np.linalg.inv(covariance)
+    # NumPy's types forget that the inverse is of doubles.
+    return Information(together, together @ mean)  # type: ignore[arg-type]
 
 
 def renew_slope_variance(
