@@ -10,7 +10,7 @@ or written, nothing is spent and nothing is reported.
 import math
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -18,6 +18,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Protocol
 
+from sottovoce.device.database import open_database
 from sottovoce.shared import check
 from sottovoce.shared.errors import BudgetSpent, LedgerError, must
 
@@ -191,20 +192,10 @@ def _total(entries: list[Entry]) -> Fraction:
     return sum((Fraction(entry.epsilon) for entry in entries), Fraction(0))
 
 
-@contextmanager
-def _database(path: Path, *, create: bool = False) -> Iterator[sqlite3.Connection]:
-    """Open, fail closed on any trouble, and always close; an error rolls back."""
-    try:
-        # As an address, so that SQLite gives no name a meaning of its own, such as ":memory:".
-        address = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
-        connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=10)
-        try:
-            # Beyond FULL: after a loss of power, what was spent must not be unspent.
-            connection.execute("PRAGMA synchronous = EXTRA")
-            yield connection
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        raise LedgerError(
+def _database(path: Path, *, create: bool = False) -> AbstractContextManager[sqlite3.Connection]:
+    def trouble(error: sqlite3.Error) -> LedgerError:
+        return LedgerError(
             f"the ledger {path} must be readable and writable; {error}; nothing was spent"
-        ) from error
+        )
+
+    return open_database(path, trouble, create=create)

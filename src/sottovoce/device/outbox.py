@@ -12,12 +12,13 @@ client asks for room before it spends any ε. The oldest are never dropped to ma
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Protocol
 
+from sottovoce.device.database import open_database
 from sottovoce.shared.errors import OutboxError, must
 
 # Marks the file as an outbox, so that no other database is ever taken for one ("Sovx").
@@ -224,19 +225,8 @@ def _kept(database: sqlite3.Connection, experiment: str) -> bytes | None:
     return row[0] if row and isinstance(row[0], bytes) else None
 
 
-@contextmanager
-def _database(path: Path, *, create: bool = False) -> Iterator[sqlite3.Connection]:
-    """Open, fail closed on any trouble, and always close; an error rolls back."""
-    try:
-        # As an address, so that SQLite gives no name a meaning of its own, such as ":memory:".
-        address = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
-        connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=10)
-        try:
-            connection.execute("PRAGMA synchronous = EXTRA")
-            # A report that was sent is overwritten, and not only forgotten.
-            connection.execute("PRAGMA secure_delete = ON")
-            yield connection
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        raise OutboxError(f"the outbox {path} must be readable and writable; {error}") from error
+def _database(path: Path, *, create: bool = False) -> AbstractContextManager[sqlite3.Connection]:
+    def trouble(error: sqlite3.Error) -> OutboxError:
+        return OutboxError(f"the outbox {path} must be readable and writable; {error}")
+
+    return open_database(path, trouble, create=create)

@@ -125,7 +125,7 @@ class SignedSubset:
     @property
     def length(self) -> int:
         """How many bytes each packed set takes."""
-        return _layout(self.cells, self.size)[1]
+        return _packing(self.cells, self.size)[1]
 
     @property
     def _total(self) -> int:
@@ -166,7 +166,7 @@ def _best_size(cells: int, told: int, other: int) -> int:
     return min(size, cells)
 
 
-class Layout(Enum):
+class Packing(Enum):
     """How a set is written; N and w alone say which, so that it tells nothing of anybody.
 
     Each is one whole number, little-endian, cell 0 or the first cell in the lowest place.
@@ -178,13 +178,13 @@ class Layout(Enum):
 
 
 @lru_cache(maxsize=1024)
-def _layout(cells: int, size: int) -> tuple[Layout, int]:
-    """Choose the shortest layout, and say how many bytes it takes."""
+def _packing(cells: int, size: int) -> tuple[Packing, int]:
+    """Choose the shortest packing, and say how many bytes it takes."""
     if size == cells:
-        return Layout.BITS, _bytes_for(2**cells)
+        return Packing.BITS, _bytes_for(2**cells)
     # When both are equally long, the symbols: they take time by w, not N.
     symbols, digits = _bytes_for((2 * cells) ** size), _bytes_for(3**cells)
-    return (Layout.SYMBOLS, symbols) if symbols <= digits else (Layout.DIGITS, digits)
+    return (Packing.SYMBOLS, symbols) if symbols <= digits else (Packing.DIGITS, digits)
 
 
 def _bytes_for(numbers: int) -> int:
@@ -209,10 +209,10 @@ def pack(mechanism: SignedSubset, values: Sequence[int]) -> bytes:
     cells, size = mechanism.cells, mechanism.size
     if len(digits) != cells or digits.count(b"0") != cells - size or b"x" in digits:
         raise _malformed(mechanism)
-    layout, length = _layout(cells, size)
-    if layout is Layout.BITS:
+    packing, length = _packing(cells, size)
+    if packing is Packing.BITS:
         number = int(digits[::-1].translate(_BIT_OF_DIGIT), 2)
-    elif layout is Layout.SYMBOLS:
+    elif packing is Packing.SYMBOLS:
         number = 0
         for cell in range(cells - 1, -1, -1):
             if values[cell]:
@@ -227,13 +227,13 @@ def pack(mechanism: SignedSubset, values: Sequence[int]) -> bytes:
 
 def unpack(mechanism: SignedSubset, data: bytes) -> list[int]:
     """Read the value −1, 0 or +1 of each cell; refuse all bytes that ``pack`` does not write."""
-    layout, length = _layout(mechanism.cells, mechanism.size)
+    packing, length = _packing(mechanism.cells, mechanism.size)
     if len(data) != length:
         raise ReportRejected(
             Rejection.WRONG_LENGTH, must("a packed set", f"take {length} bytes", len(data))
         )
-    read = {Layout.BITS: _read_bits, Layout.SYMBOLS: _read_symbols, Layout.DIGITS: _read_digits}
-    values = read[layout](mechanism.cells, mechanism.size, int.from_bytes(data, "little"))
+    read = {Packing.BITS: _read_bits, Packing.SYMBOLS: _read_symbols, Packing.DIGITS: _read_digits}
+    values = read[packing](mechanism.cells, mechanism.size, int.from_bytes(data, "little"))
     if values is None or values.count(0) != mechanism.cells - mechanism.size:
         raise _malformed(mechanism)
     return values
