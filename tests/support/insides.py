@@ -1,32 +1,43 @@
-"""What only tests look at: the sums inside of learners and crowds."""
+"""What only tests look at: the states inside of learners and crowds."""
+
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import sottovoce as sv
-from sottovoce.estimate.ldpmab import method
-from sottovoce.estimate.ldpmab.book import LdpmabBook
-from sottovoce.estimate.whisper.board import Board
-from sottovoce.estimate.whisper.book import WhisperBook
-from sottovoce.lab.ldpmab.policy import LdpmabPolicy
-from sottovoce.lab.ldpmab.state import Crowd
-from sottovoce.lab.simulate import Result
-from sottovoce.lab.whisper.policy import WhisperPolicy
+from sottovoce.estimate.whisper.estimator import WhisperEstimator
+from sottovoce.estimate.whisper.state import State
+
+if TYPE_CHECKING:
+    from sottovoce.lab.simulate import Result
+
+Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 
 
-def state_of(learner: sv.Learner) -> method.State:
-    assert isinstance(learner._book, LdpmabBook)
-    return learner._book.state
+def state_of(learner: sv.Learner) -> Any:
+    """The sums of an ``ldpmab`` learner."""
+    estimator: Any = learner._estimator
+    assert learner.experiment.settings.name == "ldpmab"
+    return estimator.state
 
 
-def crowd_of(result: Result) -> Crowd:
-    assert isinstance(result.policy, LdpmabPolicy)
-    return result.policy.state
+def crowd_of(result: "Result") -> Any:
+    """The sums of an ``ldpmab`` crowd."""
+    policy: Any = result.policy
+    assert policy.experiment.settings.name == "ldpmab"
+    return policy.state
 
 
-def board_of(whose: sv.Learner | Result) -> Board:
-    holder = whose._book if isinstance(whose, sv.Learner) else whose.policy
-    assert isinstance(holder, WhisperBook | WhisperPolicy)
-    return holder.board
+def whisper_state_of(whose: "sv.Learner | Result") -> State:
+    """The state of a ``whisper`` learner, or of the learner in a crowd."""
+    if isinstance(whose, sv.Learner):
+        assert isinstance(whose._estimator, WhisperEstimator)
+        return whose._estimator.state
+    policy: Any = whose.policy
+    state = policy.learner
+    assert isinstance(state, State)
+    return state
 
 
-def copy_of(board: Board) -> Board:
-    """A board that can go on without the other."""
-    return Board._make(array.copy() for array in board)
+def copy_of(state: Arrays) -> Arrays:
+    """A state that can go on without the other: arrays, in tuples within tuples."""
+    parts = (copy_of(part) if isinstance(part, tuple) else part.copy() for part in state)
+    return cast(Arrays, type(state)(*parts))
