@@ -7,7 +7,7 @@ from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy
 from support.examples import experiment
 
-CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED, REWARD, TONE = range(8)
+CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED, REWARD, LOGGED_LEVEL = range(8)
 AUXILIARY = [
     sv.Population("clinic-b", 8.0, 100, (0.2, 0.3, 0.5)),
     sv.Population("clinic-c", 0.5, 100),

@@ -11,10 +11,13 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import sottovoce as sv
-from sottovoce.device import ask, privatise, subset
-from sottovoce.device.whisper.answer import Secret
+from sottovoce.device import privatise
+from sottovoce.device import whisper as method
+from sottovoce.device.method import Secret
+from sottovoce.device.whisper import answer, draw, subset
+from sottovoce.shared.whisper import questions
 from sottovoce.shared.whisper.subset import SignedSubset, pack
-from support.answering import Purse
+from support.answering import COUNT, LEVEL, LOGGED_LEVEL, MASS, Purse
 from support.subset import Following, exact_law
 
 Input = tuple[Secret, float]
@@ -22,15 +25,19 @@ Part = bytes | tuple[SignedSubset, int | None, float]
 # What everybody sees in the clear (question and ranking), and the payloads that may go with it.
 Law = dict[tuple[int, tuple[int, ...]], dict[tuple[Part, ...], Fraction]]
 
-# Other shares, for fewer ways to follow. The questions are the same.
-FEW_WAYS = {
-    "SHARES": 4,
-    "COUNT_SHARE_UNKNOWN": 2,
-    "MASS_SHARE": 1,
-    "LEVEL_SHARE": 1,
-    "COUNT_SHARE": 1,
-    "TONE_SHARE": 1,
+# What decides on a report, up to the sampler; each module uses those before it.
+MODULES = {
+    "questions": questions,
+    "answer": answer,
+    "draw": draw,
+    "method": method,
+    "door": privatise,
 }
+
+# Other shares, for fewer ways to follow. The questions are the same.
+FEW = 4
+FEW_SHARES = {MASS: 1, LEVEL: 1, COUNT: 1, LOGGED_LEVEL: 1}
+FEW_UNKNOWN = {COUNT: 2}
 
 
 class Sealed(bytes):
@@ -70,46 +77,87 @@ def law_of_payload(parts: tuple[Part, ...]) -> dict[bytes, Fraction]:
 
 
 class Code:
-    """The code of the device, with pieces of its text replaced."""
+    """The code of the device and its table of questions, with pieces of their text replaced.
+
+    The text of a mutation may use ``Kind`` and ``Question`` wherever it stands.
+    """
 
     def __init__(self, *mutations: tuple[str, str], few_ways: bool = True) -> None:
-        texts = {module: Path(str(module.__file__)).read_text() for module in (ask, privatise)}
+        texts = {name: Path(str(each.__file__)).read_text() for name, each in MODULES.items()}
         for old, new in mutations:
-            (where,) = [module for module, text in texts.items() if old in text]
+            (where,) = [name for name, text in texts.items() if old in text]
             assert texts[where].count(old) == 1
             texts[where] = texts[where].replace(old, new)
-        self.ask: Any = ModuleType("mutant of ask")
-        self.door: Any = ModuleType("mutant of privatise")
-        for module, text in ((self.ask, texts[ask]), (self.door, texts[privatise])):
+        self.modules: dict[str, Any] = {}
+        for name, text in texts.items():
+            module: Any = ModuleType(f"mutant of {name}")
             exec(compile(text, module.__name__, "exec"), module.__dict__)  # noqa: S102
-        vars(self.door).update(ask=self.ask, subset=SimpleNamespace(whisper=whisper))
+            self._use_mutants(module)
+            self.modules[name] = module
+        self._draws = self.modules["draw"]
+        self._door = self.modules["door"]
+        vars(self.modules["method"]).update(subset=SimpleNamespace(whisper=whisper))
+        vars(self._door).update(device_method=lambda release: self.modules["method"])
         self.few_ways = few_ways
-        for name, share in FEW_WAYS.items() if few_ways else ():
-            assert hasattr(self.ask, name)
-            setattr(self.ask, name, share)
         if few_ways:
-            assert hasattr(self.ask, "feature_share")
-            vars(self.ask).update(feature_share=lambda law, *, logged: 4 if law.halves else 1)
+            self._ask_in_few_ways()
+        self._releases: dict[int, tuple[sv.Release, sv.Release]] = {}
+
+    def _use_mutants(self, module: Any) -> None:
+        """Let a module use the mutants of the modules that it imports from."""
+        for name, mutant in self.modules.items():
+            for each, original in vars(MODULES[name]).items():
+                if vars(module).get(each) is original and not each.startswith("__"):
+                    setattr(module, each, getattr(mutant, each))
+        if "questions" in self.modules:
+            asked = self.modules["questions"]
+            vars(module).update(Kind=asked.Kind, Question=asked.Question)
+
+    def _ask_in_few_ways(self) -> None:
+        asked = self.modules["questions"]
+        for shares in (FEW_SHARES, FEW_UNKNOWN):
+            assert shares.keys() <= {entry.kind for entry in asked.TABLE}
+        asked.TABLE = tuple(
+            entry._replace(
+                share=FEW_SHARES.get(entry.kind, entry.share),
+                share_unknown=FEW_UNKNOWN.get(entry.kind, entry.share_unknown),
+            )
+            for entry in asked.TABLE
+        )
+        for module in (asked, self._draws):
+            assert module.SHARES == 160
+            module.SHARES = FEW
+        assert hasattr(self._draws, "feature_share")
+        self._draws.feature_share = lambda halves, elsewhere, logged: FEW if halves else 1
 
     def ways(
         self, release: sv.Release, person: Input, *, population: int = 0
     ) -> list[tuple[Any, Fraction, Purse]]:
         """Every answer that a person may give, its probability, and what was spent for it."""
         secret, outcome = person
-        if self.few_ways:  # the release says how many are asked how it went: one share, or none
-            release = replace(release, reward_share=min(1, release.reward_share))
+        release = self._own(release)
         found = []
         untried: list[tuple[tuple[int, ...], Fraction]] = [((), Fraction(1))]
         while untried:
             draws, purse = Following(*untried.pop()), Purse()
-            self.ask.OPERATING_SYSTEM = draws
-            told = self.door.privatise(
+            self._draws.OPERATING_SYSTEM = draws
+            told = self._door.privatise(
                 release, secret, population=population, reward=outcome, ledger=purse
             )
             found.append((told, draws.probability, purse))
             untried += draws.untried
         assert sum(probability for _, probability, _ in found) == 1
         return found
+
+    def _own(self, release: sv.Release) -> sv.Release:
+        """The release for this code alone: experiments and releases keep what was worked out."""
+        if id(release) not in self._releases:
+            share = release.reward_share
+            if self.few_ways:  # the release says how many are asked how it went: one share, or none
+                share = min(1, share)
+            own = replace(release, experiment=replace(release.experiment), reward_share=share)
+            self._releases[id(release)] = (release, own)
+        return self._releases[id(release)][1]
 
     def law(self, release: sv.Release, person: Input, *, population: int = 0) -> Law:
         """Everything that a person may send, and how often."""
