@@ -127,18 +127,19 @@ def told_of_bin(
     for m in range(len(people.share)):
         for index in range(1 + constants.dimension):
             measured(state, node, m, index, people, told)
-            if index == 0:
-                precision[:arms, :arms] += told.precision
-                vector[:arms] += told.vector
-                continue
-            upper, at = people.upper[m, index - 1], index * arms
-            of_mean, of_slope = tilt(upper), mixing(upper)
-            precision[:arms, :arms] += of_mean**2 * told.precision
-            precision[at : at + arms, at : at + arms] += of_slope**2 * told.precision
-            precision[:arms, at : at + arms] += of_mean * of_slope * told.precision
-            precision[at : at + arms, :arms] += of_mean * of_slope * told.precision
-            vector[:arms] += of_mean * told.vector
-            vector[at : at + arms] += of_slope * told.vector
+            of_mean, of_slope, at = 1.0, 0.0, index * arms
+            if index > 0:
+                upper = people.upper[m, index - 1]
+                of_mean, of_slope = tilt(upper), mixing(upper)
+            for a in range(arms):
+                vector[a] += of_mean * told.vector[a]
+                vector[at + a] += of_slope * told.vector[a]
+                for b in range(arms):
+                    weight = told.precision[a, b]
+                    precision[a, b] += of_mean**2 * weight
+                    precision[at + a, at + b] += of_slope**2 * weight
+                    precision[a, at + b] += of_mean * of_slope * weight
+                    precision[at + a, b] += of_mean * of_slope * weight
 
 
 def smooth(state: "State", constants: "Constants") -> None:

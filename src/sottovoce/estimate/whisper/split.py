@@ -22,12 +22,17 @@ def split(state: "State", node: int, axis: int, estimate: BinEstimate) -> None:
     middle = (tree.edges[node, axis, 0] + tree.edges[node, axis, 1]) / 2.0
     tree.axis[node], tree.middle[node], tree.child[node] = axis, middle, lower
     # A split takes g and slopes for independent; smoothing then learns how they are not.
-    mean = np.append(estimate.mean, estimate.slope)
-    covariance = np.zeros((len(mean), len(mean)))
-    covariance[:arms, :arms] = estimate.covariance
-    for j in range(len(estimate.slope)):
-        block = slice((1 + j) * arms, (2 + j) * arms)
-        covariance[block, block] = estimate.slope_covariance[j]
+    width = (1 + len(estimate.slope)) * arms
+    mean, covariance = np.empty(width), np.zeros((width, width))
+    for a in range(arms):
+        mean[a] = estimate.mean[a]
+        for b in range(arms):
+            covariance[a, b] = estimate.covariance[a, b]
+        for j in range(len(estimate.slope)):
+            at = (1 + j) * arms
+            mean[at + a] = estimate.slope[j, a]
+            for b in range(arms):
+                covariance[at + a, at + b] = estimate.slope_covariance[j, a, b]
     balance = upper_share_of_answers(state, node, axis, estimate)
     for side in range(2):
         half = lower + side

@@ -117,7 +117,7 @@ def hand_over_all(crowd: Crowd, fixed: Fixed, population: int, bins: int, pairs:
         mechanism = fixed.mechanisms[whole]
         asked, sums = tallies.asked[number], tallies.sums[number]
         if not question.ranked:
-            asked[:whole] = count
+            asked[:whole, 0] = count
         told = Tally(population, index, asked, sums, tallies.named)
         hand_over(crowd.state, constants, mechanism, question, told, cells)
         asked[:whole] = 0
