@@ -18,16 +18,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
+from sottovoce.estimate.whisper.board import Board, begin
+from sottovoce.estimate.whisper.book import WhisperBook
+from sottovoce.estimate.whisper.layouts import WhisperLayouts
+from sottovoce.estimate.whisper.policy import partition_of, policies_of
+from sottovoce.shared.questions import sheet
+from sottovoce.shared.shares import SHARES
 
 import sottovoce as sv
 from sottovoce.device import ask
 from sottovoce.estimate.history import Cut, Elimination
 from sottovoce.estimate.whisper import places, rules
-from sottovoce.estimate.whisper.board import Board, begin
-from sottovoce.estimate.whisper.book import WhisperBook
 from sottovoce.estimate.whisper.constants import constants
-from sottovoce.estimate.whisper.layouts import WhisperLayouts
-from sottovoce.estimate.whisper.policy import partition_of, policies_of
 from sottovoce.lab.driver import Driver
 from sottovoce.lab.environments import Exponential, Rows, Slope, behaviour, draw_people
 from sottovoce.lab.people import meet
@@ -36,8 +38,6 @@ from sottovoce.lab.whisper import policy as crowd_policy
 from sottovoce.lab.whisper import tables
 from sottovoce.lab.whisper.policy import WhisperPolicy
 from sottovoce.shared import questions
-from sottovoce.shared.questions import sheet
-from sottovoce.shared.shares import SHARES
 from support.insides import board_of, copy_of
 
 Floats = NDArray[np.float64]

@@ -14,17 +14,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
-
-import sottovoce as sv
-from sottovoce.estimate.whisper import answers, places, rules
 from sottovoce.estimate.whisper.board import Board, begin, paths, roomy
-from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.estimate.whisper.policy import policies_of
-from sottovoce.lab.whisper import draws, tables
-from sottovoce.lab.whisper import people as kernel
 from sottovoce.shared.questions import LOGGED, Kind, is_by_arm, may_halve, question_of, sheet
 from sottovoce.shared.shares import REWARD_SHARE
 from sottovoce.shared.subset import odds, unpack
+
+import sottovoce as sv
+from sottovoce.estimate.whisper import answers, places, rules
+from sottovoce.estimate.whisper.constants import Constants, constants
+from sottovoce.lab.whisper import draws, tables
+from sottovoce.lab.whisper import people as kernel
 from support.insides import board_of, copy_of
 from support.subset import expected_law
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sottovoce.lab.crowd.whisper.play import WhisperPlay
 
 import sottovoce as sv
 from sottovoce.estimate.diagnosis import Audit, Diagnosis, Source
