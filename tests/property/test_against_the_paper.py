@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.estimate.history import Cut, Elimination
+from sottovoce.estimate.history import Elimination, Split
 from support.histories import World
 from support.literal import Literal, LiteralAlgorithm2, LiteralAuthors
 
@@ -115,7 +115,7 @@ def test_the_learner_agrees_with_the_equations_over_random_histories(part: int) 
         several += len(learner.experiment.populations) > 1
     # The histories are worth comparing only if much happens in them.
     assert events.count(Elimination) > 50
-    assert events.count(Cut) > 50
+    assert events.count(Split) > 50
     assert late > 100
     assert dropped > 100
     assert several > 20
@@ -136,7 +136,7 @@ def test_the_authors_preset_agrees_with_its_transcription(part: int) -> None:
         )
         events += [type(dated.event) for dated in learner.history()]
     assert events.count(Elimination) > 3
-    assert events.count(Cut) > 10
+    assert events.count(Split) > 10
 
 
 @pytest.mark.parametrize("part", range(2))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import sottovoce as sv
-from sottovoce.estimate.history import Cut, Elimination
+from sottovoce.estimate.history import Elimination, Split
 from sottovoce.estimate.ldpmab import method
 from sottovoce.estimate.ldpmab.constants import constants
 from sottovoce.lab.environments import Exponential, Slope, behaviour, draw_people
@@ -41,7 +41,7 @@ def summary(regret: float, history: Any, release: sv.Release) -> list[float]:
     return [
         regret,
         sum(len(event.arms) for event in events if isinstance(event, Elimination)),
-        sum(isinstance(event, Cut) for event in events),
+        sum(isinstance(event, Split) for event in events),
         next((dated.reports for dated in history if isinstance(dated.event, Elimination)), 0),
         sum(len(policy.arms) for policy in release.bins if not policy.settled),
         max(len(policy.path) for policy in release.bins),
@@ -296,7 +296,7 @@ def test_from_the_same_sums_the_crowd_and_the_learner_decide_the_same(preset: An
             crowd.fresh[m] = 1
             crowd.owed[:, m] = -1  # cancels the noise of this one report
             state.users[m] += 1
-        steps.step(crowd, Fixed(constants(experiment), leaking=False), rng)
+        steps.step(crowd, Fixed(constants(experiment), False, np.zeros(1, dtype=np.int64)), rng)
         after, events = method.step(
             state, constants(experiment), seed=0, reported=reported.tolist()
         )
@@ -314,7 +314,7 @@ def test_from_the_same_sums_the_crowd_and_the_learner_decide_the_same(preset: An
         assert same_sums.users.tolist() == after.users.tolist()
         assert same_sums.running == pytest.approx(after.running)
     assert outcomes["Elimination"] > 50
-    assert outcomes["Cut"] > 50
+    assert outcomes["Split"] > 50
 
 
 def test_auxiliary_people_are_counted_under_their_own_population() -> None:

@@ -27,7 +27,7 @@ from sottovoce.shared.shares import SHARES
 
 import sottovoce as sv
 from sottovoce.device import ask
-from sottovoce.estimate.history import Cut, Elimination
+from sottovoce.estimate.history import Elimination, Split
 from sottovoce.estimate.whisper import places, rules
 from sottovoce.estimate.whisper.constants import constants
 from sottovoce.lab.driver import Driver
@@ -79,7 +79,7 @@ SUMMARY = ["regret", "bins", "settled", "eliminations", "cuts", "first out", "fi
 
 def summary(regret: float, history: Any, release: sv.Release) -> list[float]:
     """What is compared: regret, and how the partition and the arms came out, and when."""
-    when: dict[type, list[int]] = {Elimination: [], Cut: []}
+    when: dict[type, list[int]] = {Elimination: [], Split: []}
     for dated in history:
         when[type(dated.event)].append(dated.reports)
     dropped = sum(len(dated.event.arms) for dated in history if type(dated.event) is Elimination)
@@ -88,9 +88,9 @@ def summary(regret: float, history: Any, release: sv.Release) -> list[float]:
         len(release.bins),
         sum(policy.settled for policy in release.bins),
         dropped,
-        len(when[Cut]),
+        len(when[Split]),
         min(when[Elimination], default=0),
-        min(when[Cut], default=0),
+        min(when[Split], default=0),
         release.version,
     ]
 

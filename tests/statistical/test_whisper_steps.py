@@ -246,7 +246,7 @@ def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
         outcomes.update(type(dated.event).__name__ for dated in learner.history())
         smoothed += int(mirror.board.totals[places.SMOOTHED] > 0)
         told += int(mirror.board.audit[places.ANSWERS])
-    assert outcomes["Cut"] > 20
+    assert outcomes["Split"] > 20
     assert smoothed > 5  # both have gone through the tree
     assert told > 500  # and people have told both how it went
     assert {0, REWARD_SHARE} <= shares

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import sottovoce as sv
 from sottovoce.cli import app
-from sottovoce.estimate.history import Cut, Elimination
+from sottovoce.estimate.history import Elimination, Split
 from sottovoce.lab.baselines import Abse, Linear, Neural
 from sottovoce.lab.baselines.descent import REPORTS, SERVED, DescentPolicy, receive, step
 from sottovoce.lab.driver import Driver
@@ -257,7 +257,7 @@ def test_abse_knows_neither_epsilon_nor_auxiliary_data() -> None:
 def test_the_history_of_abse_tells_its_partition() -> None:
     method = Abse(constant=0.3, lipschitz=0.1)
     result = simulate(Exponential(dimension=3), method=method, epsilon=1, n=30_000, seed=0)
-    cuts = {d.event.path: d.event.axis for d in result.history if isinstance(d.event, Cut)}
+    cuts = {d.event.path: d.event.axis for d in result.history if isinstance(d.event, Split)}
     assert all(axis == len(path) % 3 for path, axis in cuts.items())
     assert len(cuts) % 7 == 0  # each split is 1 + 2 + 4 cuts
     assert len(cuts) > 7

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.estimate.history import Cut
+from sottovoce.estimate.history import Split
 from support.examples import experiment, grown
 from support.histories import report_of
 
@@ -111,7 +111,7 @@ def test_a_bin_with_too_few_users_is_left_alone() -> None:
     assert learner.release().version == 1
     for _ in range(8):
         learner.receive(flat_report(learner.release(), value=0.5))
-    assert [type(dated.event) for dated in learner.history()] == [Cut]
+    assert [type(dated.event) for dated in learner.history()] == [Split]
 
 
 def test_sums_of_exactly_zero_decide_nothing() -> None:

@@ -124,7 +124,7 @@ def test_names_are_never_markup(features: int) -> None:
         ],
         "history": [
             {"reports": 5, "kind": "Elimination", "path": "1", "arms": [0]},
-            {"reports": 3, "kind": "Cut", "path": "", "axis": 0},
+            {"reports": 3, "kind": "Split", "path": "", "axis": 0},
         ],
     }
     page = page_of(release, standing)
@@ -226,9 +226,9 @@ def test_decisions_are_told_newest_first_with_their_reasons() -> None:
         "delta": None,
     }
     history = [
-        {"reports": 1000, "kind": "Cut", "path": "", "axis": 0},
+        {"reports": 1000, "kind": "Split", "path": "", "axis": 0},
         {"reports": 2000, "kind": "Elimination", "path": "0", "arms": [0, 1]},
-        {"reports": 3000, "kind": "Cut", "path": "01", "axis": 0},  # of a release to come
+        {"reports": 3000, "kind": "Split", "path": "01", "axis": 0},  # of a release to come
     ]
     told = page_of(release, {"history": history, "certificates": [certificate]}).words
     start = told.index("after 3,000 reports")
@@ -245,7 +245,7 @@ def test_decisions_are_told_newest_first_with_their_reasons() -> None:
 
 
 def test_only_the_last_decisions_are_told() -> None:
-    history = [{"reports": n, "kind": "Cut", "path": "", "axis": 0} for n in range(1, 31)]
+    history = [{"reports": n, "kind": "Split", "path": "", "axis": 0} for n in range(1, 31)]
     page = page_of(release_of(cuts={"": 0}), {"history": history})
     assert [word for word in page.words if word.startswith("after ")] == [
         f"after {n} reports" for n in range(30, 10, -1)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.estimate.history import Cut, Elimination
+from sottovoce.estimate.history import Elimination, Split
 from sottovoce.lab.environments import Exponential, Floats, Shifted, Slope
 from sottovoce.lab.people import meet
 from sottovoce.lab.simulate import Auxiliary, simulate
@@ -142,7 +142,7 @@ def test_the_result_hangs_together(method: Any, offered: int) -> None:
     lost = means.max(axis=1) - means[:, :offered].mean(axis=1)
     assert result.local_regret[0] == pytest.approx(100 * lost)
     # The history tells how the release came about.
-    cuts = {d.event.path: d.event.axis for d in result.history if isinstance(d.event, Cut)}
+    cuts = {d.event.path: d.event.axis for d in result.history if isinstance(d.event, Split)}
     assert cuts == dict(result.release.partition.cuts)
     dropped = sum(len(d.event.arms) for d in result.history if isinstance(d.event, Elimination))
     assert dropped > 0

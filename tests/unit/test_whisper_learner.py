@@ -11,7 +11,7 @@ import pytest
 from sottovoce.estimate.whisper.board import Board
 
 import sottovoce as sv
-from sottovoce.estimate.history import Cut, Elimination
+from sottovoce.estimate.history import Elimination, Split
 from sottovoce.shared.whisper.questions import sheet
 from sottovoce.shared.whisper.subset import unpack
 from support.examples import grown as ldpmab_grown
@@ -33,7 +33,7 @@ from support.whispers import (
 def test_the_example_has_dropped_arms_and_cut_bins() -> None:
     learner = grown()
     kinds = {type(dated.event) for dated in learner.history()}
-    assert kinds == {Cut, Elimination}
+    assert kinds == {Split, Elimination}
     status = learner.status()
     assert status.contested_cells > 0
     assert 0 < status.settled_bins < status.bins

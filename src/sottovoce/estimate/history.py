@@ -12,14 +12,14 @@ class Elimination:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """A bin that was cut in two along an axis."""
+class Split:
+    """A bin that was split in two along an axis."""
 
     path: str
     axis: int
 
 
-Event = Elimination | Cut
+Event = Elimination | Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, slots=True)
-class Dated:
+class DatedEvent:
     """An event, with the number of reports that the learner had by then."""
 
     reports: int

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sottovoce.estimate.diagnosis import Diagnosis
 from sottovoce.estimate.gate import AT_ONCE, Batch
-from sottovoce.estimate.history import Certificate, Dated
+from sottovoce.estimate.history import Certificate, DatedEvent
 from sottovoce.estimate.method import CellEstimate, Estimator, learner_method
 from sottovoce.estimate.progress import Progress, progress_from_json, progress_to_json
 from sottovoce.shared.errors import Rejection
@@ -95,7 +95,7 @@ class Learner:
         """Say what each auxiliary population brings, and whether it seems to mislead."""
         return self._estimator.diagnose(self._progress.reports)
 
-    def history(self) -> tuple[Dated, ...]:
+    def history(self) -> tuple[DatedEvent, ...]:
         """Every elimination and cut so far, with the number of reports by then."""
         return tuple(self._progress.history)
 
@@ -124,4 +124,4 @@ class Learner:
         total = sum(progress.reports)
         if batches and total % self.experiment.release_every == 0:
             events = self._estimator.step()
-            progress.history += [Dated(total, event) for event in events]
+            progress.history += [DatedEvent(total, event) for event in events]

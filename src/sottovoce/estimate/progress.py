@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sottovoce.estimate.history import Cut, Dated, Elimination, Event
+from sottovoce.estimate.history import DatedEvent, Elimination, Event, Split
 from sottovoce.estimate.method import Estimator, learner_method
 from sottovoce.shared.errors import StateError, must
 from sottovoce.shared.release import Release
@@ -23,7 +23,7 @@ class Progress:
     reports: list[int]
     late_reports: int = 0
     dropped_cells: int = 0
-    history: list[Dated] = field(default_factory=list)
+    history: list[DatedEvent] = field(default_factory=list)
 
 
 def progress_to_json(estimator: Estimator, progress: Progress) -> str:
@@ -74,7 +74,7 @@ def _read(table: dict[str, Any]) -> tuple[Estimator, Progress]:
         reports=list(map(int, table["reports"])),
         late_reports=int(table["late_reports"]),
         dropped_cells=int(table["dropped_cells"]),
-        history=[Dated(int(entry["reports"]), _event(entry)) for entry in table["history"]],
+        history=[DatedEvent(int(entry["reports"]), _event(entry)) for entry in table["history"]],
     )
     if len(progress.reports) != len(experiment.populations):
         raise ValueError("its counts do not fit its populations")
@@ -86,6 +86,6 @@ def _read(table: dict[str, Any]) -> tuple[Estimator, Progress]:
 def _event(entry: dict[str, Any]) -> Event:
     if entry["kind"] == "Elimination":
         return Elimination(str(entry["path"]), tuple(map(int, entry["arms"])))
-    if entry["kind"] == "Cut":
-        return Cut(str(entry["path"]), int(entry["axis"]))
+    if entry["kind"] == "Split":
+        return Split(str(entry["path"]), int(entry["axis"]))
     raise ValueError("its history has an event of an unknown kind")

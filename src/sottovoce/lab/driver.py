@@ -53,7 +53,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from sottovoce.lab.compiled import compile_for, compiled, inlined
+from sottovoce.lab.compiled import compile_for, inlined
 from sottovoce.lab.environments import Counts, Environment, Floats, People, Rows, draw_people
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.experiment import Experiment
@@ -227,7 +227,7 @@ def contribute_block(
     return start
 
 
-@compiled
+@inlined
 def add_losses(means: Floats, arms: Counts, start: int, stop: int, lost: Floats) -> None:
     """Add up what people lose against their best arm, one after the other."""
     for i in range(start, stop):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sottovoce.estimate.diagnosis import Diagnosis
-from sottovoce.estimate.history import Dated
+from sottovoce.estimate.history import DatedEvent
 from sottovoce.estimate.learner import Learner
 from sottovoce.lab.driver import AnyPolicy, Driver
 from sottovoce.lab.environments import Counts, Environment, Floats, behaviour, means_at
@@ -79,7 +79,7 @@ class Result:
         return found
 
     @cached_property
-    def history(self) -> tuple[Dated, ...]:
+    def history(self) -> tuple[DatedEvent, ...]:
         """Eliminations and cuts, with the number of reports by then, auxiliary ones included."""
         history = getattr(self.policy, "history", None)
         return () if history is None else tuple(history())

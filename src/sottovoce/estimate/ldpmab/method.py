@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sottovoce.estimate.history import Cut, Elimination, Event
+from sottovoce.estimate.history import Elimination, Event, Split
 from sottovoce.estimate.ldpmab import rules
 from sottovoce.estimate.ldpmab.constants import Constants
 from sottovoce.estimate.ldpmab.rules import Counts, Floats
@@ -156,7 +156,7 @@ def step(
             bins.append(BinPolicy(path, arms, tuple(propensities[cells][keep[cells]].tolist())))
         else:
             partition = partition.cut(path, axis=axis)
-            events.append(Cut(path, axis))
+            events.append(Split(path, axis))
             bins += [uniform(path + side, arms) for side in "01"]
     return _carry(replace(state, running=running), partition, tuple(bins)), events
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import groupby
 
-from sottovoce.estimate.history import Certificate, Cut, Dated, Elimination
+from sottovoce.estimate.history import Certificate, DatedEvent, Elimination, Split
 from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.estimate.whisper.decisions import allowance
 from sottovoce.estimate.whisper.state import State, node_paths
@@ -34,7 +34,7 @@ def _policy(state: State, fixed: Constants, node: int, path: str) -> BinPolicy:
     return BinPolicy(path, tuple(offered), uniform(path, offered).propensities, waiting)
 
 
-def history_of(state: State, *, start: int = 0) -> tuple[Dated, ...]:
+def history_of(state: State, *, start: int = 0) -> tuple[DatedEvent, ...]:
     """Return eliminations and splits; arms that went from a bin at once are one event."""
     paths = node_paths(state)
     events = state.events[start : state.totals[0].events]
@@ -43,8 +43,8 @@ def history_of(state: State, *, start: int = 0) -> tuple[Dated, ...]:
         events, key=lambda event: (int(event.reports), int(event.node), int(event.axis))
     ):
         arms = tuple(sorted(int(event.arm) for event in group))
-        event = Cut(paths[node], axis) if axis >= 0 else Elimination(paths[node], arms)
-        dated.append(Dated(reports, event))
+        event = Split(paths[node], axis) if axis >= 0 else Elimination(paths[node], arms)
+        dated.append(DatedEvent(reports, event))
     return tuple(dated)
 
 

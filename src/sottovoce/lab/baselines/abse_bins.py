@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sottovoce.estimate.history import Cut, Dated, Elimination
+from sottovoce.estimate.history import DatedEvent, Elimination, Split
 from sottovoce.lab.compiled import compiled, inlined
 from sottovoce.lab.driver import BLOCK, compile_loop, outcome
 from sottovoce.lab.environments import Counts, Floats, People
@@ -102,7 +102,7 @@ def probabilities(bins: Bins, numbers: Numbers, points: Floats, out: Floats) -> 
             out[p, bins.arms[node, place]] = 1.0 / bins.live[node]
 
 
-@compiled
+@inlined
 def serve(
     bins: Bins,
     numbers: Numbers,
@@ -179,24 +179,24 @@ class AbsePolicy:
                 new[: len(old)] = old
         self.state = larger
 
-    def history(self) -> tuple[Dated, ...]:
+    def history(self) -> tuple[DatedEvent, ...]:
         """Return eliminations, and each split as cuts along one axis after the other.
 
         It counts target users alone: the rows of other populations are not looked at.
         """
-        dated: list[Dated] = []
+        dated: list[DatedEvent] = []
         paths = self._paths()
         rows = self.state.events[: self.state.totals[EVENTS]].tolist()
         for (people, kind, node), group in groupby(rows, key=lambda row: tuple(row[:3])):
             path = paths[node]
             if kind == ELIMINATED:
                 arms = tuple(sorted(row[3] for row in group))
-                dated.append(Dated(people, Elimination(path, arms)))
+                dated.append(DatedEvent(people, Elimination(path, arms)))
                 continue
             for axis in range(self.experiment.dimension):
                 for side in range(2**axis):
                     half = format(side, f"0{axis}b") if axis else ""
-                    dated.append(Dated(people, Cut(path + half, axis)))
+                    dated.append(DatedEvent(people, Split(path + half, axis)))
         return tuple(dated)
 
     def _paths(self) -> list[str]:

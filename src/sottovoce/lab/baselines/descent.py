@@ -121,7 +121,7 @@ def receive(descent: Descent) -> None:
         change[j] += eta * report[j]
 
 
-@compiled
+@inlined
 def step(descent: Descent, fixed: None, rng: np.random.Generator) -> None:
     """Release a new θ."""
     theta, change = descent.theta, descent.change
@@ -144,7 +144,7 @@ def probabilities(descent: Descent, fixed: None, points: Floats, out: Floats) ->
         out[p, best_arm(descent, points[p])] = 1.0
 
 
-@compiled
+@inlined
 def serve(
     descent: Descent,
     fixed: None,
@@ -169,7 +169,7 @@ def serve(
         receive(descent)
 
 
-@compiled
+@inlined
 def contribute(
     descent: Descent,
     fixed: None,

@@ -61,7 +61,7 @@ def probabilities(crowd: Crowd, fixed: Fixed, points: Floats, out: Floats) -> No
             out[p, crowd.arms[node, k]] = crowd.propensities[node, k]
 
 
-@compiled
+@inlined
 def serve(
     crowd: Crowd,
     fixed: Fixed,
@@ -74,7 +74,7 @@ def serve(
     """Let target users come; until the next step the tree and the policy stand still."""
     live, propensities = crowd.live, crowd.propensities
     hits, pulls, rewards = crowd.hits, crowd.pulls, crowd.rewards
-    homes = np.empty(stop - start, dtype=np.int64)
+    homes = fixed.homes[: stop - start]
     depth = crowd.totals[DEPTH]
     find(crowd.axis, crowd.middle, crowd.child, depth, people.contexts[start:stop], homes)
     for i in range(start, stop):
@@ -89,7 +89,7 @@ def serve(
     crowd.totals[REPORTS] += stop - start
 
 
-@compiled
+@inlined
 def contribute(
     crowd: Crowd,
     fixed: Fixed,
@@ -100,7 +100,7 @@ def contribute(
     rng: np.random.Generator,
 ) -> None:
     """Let the rows of a log come."""
-    homes = np.empty(stop - start, dtype=np.int64)
+    homes = fixed.homes[: stop - start]
     depth = crowd.totals[DEPTH]
     find(crowd.axis, crowd.middle, crowd.child, depth, rows.contexts[start:stop], homes)
     for i in range(start, stop):

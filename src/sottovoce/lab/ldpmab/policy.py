@@ -4,8 +4,9 @@ from itertools import groupby
 
 import numpy as np
 
-from sottovoce.estimate.history import Cut, Dated, Elimination, Event
+from sottovoce.estimate.history import DatedEvent, Elimination, Event, Split
 from sottovoce.estimate.ldpmab.constants import constants
+from sottovoce.lab.driver import BLOCK
 from sottovoce.lab.ldpmab.people import LOOP
 from sottovoce.lab.ldpmab.state import ELIMINATED, EVENTS, NODES, RELEASE, Crowd, Fixed, begin, grow
 from sottovoce.shared.experiment import Experiment
@@ -20,7 +21,8 @@ class LdpmabPolicy:
 
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
-        self._fixed = Fixed(constants(experiment), leaking=False)
+        homes = np.zeros(min(BLOCK, experiment.release_every), dtype=np.int64)
+        self._fixed = Fixed(constants(experiment), leaking=False, homes=homes)
         self.state = begin(self._fixed.constants)
 
     def leak_noise(self) -> None:
@@ -35,19 +37,19 @@ class LdpmabPolicy:
         """Make room for twice as many bins."""
         self.state = grow(self.state)
 
-    def history(self) -> tuple[Dated, ...]:
+    def history(self) -> tuple[DatedEvent, ...]:
         """Return eliminations and cuts."""
         crowd = self.state
         paths = paths_of(crowd)
-        dated: list[Dated] = []
+        dated: list[DatedEvent] = []
         rows = crowd.events[: crowd.totals[EVENTS]].tolist()
         # Arms that went at the same time from the same bin are one event.
         for (reports, kind, node), group in groupby(rows, key=lambda row: tuple(row[:3])):
             what = [row[3] for row in group]
-            event: Event = Cut(paths[node], what[0])
+            event: Event = Split(paths[node], what[0])
             if kind == ELIMINATED:
                 event = Elimination(paths[node], tuple(what))
-            dated.append(Dated(reports, event))
+            dated.append(DatedEvent(reports, event))
         return tuple(dated)
 
     def release(self) -> Release:

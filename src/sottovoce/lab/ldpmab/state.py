@@ -50,6 +50,7 @@ class Fixed(NamedTuple):
 
     constants: Constants
     leaking: bool
+    homes: Counts  # (n,) scratch: the leaves of the people until the next step
 
 
 def begin(constants: Constants) -> Crowd:

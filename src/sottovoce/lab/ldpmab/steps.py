@@ -34,7 +34,7 @@ _rules = compile_rules(plain_rules, inline=True)
 estimate_bin, judge_bin = _rules[plain_rules.estimate_bin], _rules[plain_rules.judge_bin]
 
 
-@compiled
+@inlined
 def step(crowd: Crowd, fixed: Fixed, rng: np.random.Generator) -> None:
     """Bounds → eliminate → refine for every contested bin, by the learner's rules."""
     constants = fixed.constants

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from sottovoce.estimate.diagnosis import Diagnosis
-from sottovoce.estimate.history import Dated
+from sottovoce.estimate.history import DatedEvent
 from sottovoce.estimate.whisper.constants import constants
 from sottovoce.estimate.whisper.diagnosis import diagnose
 from sottovoce.estimate.whisper.publish import history_of, release_of
@@ -41,7 +41,7 @@ class WhisperPolicy:
         """Say what the auxiliary populations bring, given how many rows of each have come."""
         return diagnose(self.learner, self.experiment, reports)
 
-    def history(self) -> tuple[Dated, ...]:
+    def history(self) -> tuple[DatedEvent, ...]:
         """Return eliminations and splits."""
         return history_of(self.learner)
 
