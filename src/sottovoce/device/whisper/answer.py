@@ -19,12 +19,12 @@ from sottovoce.shared.whisper.questions import (
 )
 
 
-def asked_kind(menu: Sequence[Sequence[int]], coin: int) -> int:
+def asked_kind(kinds: Sequence[int], bounds: Sequence[int], coin: int) -> int:
     """Return the kind that a coin asks: the first of the menu whose bound is above it."""
     index = 0
-    while coin >= menu[index][1]:
+    while coin >= bounds[index]:
         index += 1
-    return menu[index][0]
+    return kinds[index]
 
 
 def own_cell(

@@ -20,7 +20,7 @@ def draw_question(release: Release, *, population: int, logged: bool) -> Questio
     key = ("menu", population, logged)
     if key not in release.derived:
         release.derived[key] = menu(experiment, population=population, logged=logged)
-    kind = asked_kind(release.derived[key], draws.below(SHARES))
+    kind = asked_kind(*release.derived[key], draws.below(SHARES))
     by_arm = questions_of(experiment)[kind].by_arm
     layout = cell_layout(release, population=population, by_arm=by_arm)
     if layout is None:

@@ -115,7 +115,5 @@ def _worth(state: State, experiment: Experiment, m: int) -> float:
     usual = cell_mechanism(experiment.epsilon, bins, may_halve=halves).mechanism.variance
     cells = bins * fixed.arms if questions_of(experiment)[Kind.OUTCOME].by_arm else bins
     own = cell_mechanism(population.epsilon, cells, may_halve=halves).mechanism.variance
-    others = [
-        bound for kind, bound in menu(experiment, population=m, logged=True) if bound < SHARES
-    ]
-    return (1 - max(others) / SHARES) * worth(fixed, usual, own, True)
+    others = menu(experiment, population=m, logged=True).bounds[-2]  # all but outcomes
+    return (1 - others / SHARES) * worth(fixed, usual, own, True)

@@ -8,7 +8,6 @@ import numpy as np
 
 from sottovoce.estimate.whisper.state import Counts, Floats, Records
 from sottovoce.lab.compiled import compiled
-from sottovoce.lab.whisper.tables import Tallies
 
 _BITS = 52  # of a random number, all fair
 
@@ -19,12 +18,13 @@ def send(
     cell: int,
     value: float,
     sums: Floats,
-    tallies: Tallies,
+    order: Counts,
+    picks: Counts,
     rng: np.random.Generator,
 ) -> None:
     """Add the signed subset of one person to the sums.
 
-    cell: -1 for a person who has none. value: 1 or -1.
+    cell: -1 for a person who has none. value: 1 or -1. order, picks: room to work in.
     """
     cells, size = mechanism.cells, mechanism.size
     if cell < 0 and mechanism.elsewhere:
@@ -45,7 +45,7 @@ def send(
                 sums[other] += 2.0 * (bits & 1) - 1.0
             bits >>= 1
         return
-    add_others(cells, cell, size - (own != 0.0), sums, tallies.order, tallies.picks, rng)
+    add_others(cells, cell, size - (own != 0.0), sums, order, picks, rng)
 
 
 @compiled

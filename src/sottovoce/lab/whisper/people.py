@@ -117,11 +117,11 @@ def hand_over_all(crowd: Crowd, fixed: Fixed, population: int, bins: int, pairs:
         mechanism = fixed.mechanisms[whole]
         asked, sums = tallies.asked[number], tallies.sums[number]
         if not question.ranked:
-            asked[:whole, 0] = count
-        told = Tally(population, index, asked, sums, tallies.named)
+            asked[0, :whole] = count
+        told = Tally(population, index, asked.T, sums.T, tallies.named)
         hand_over(crowd.state, constants, mechanism, question, told, cells)
-        asked[:whole] = 0
-        sums[: mechanism.cells] = 0.0
+        asked[:, :whole] = 0
+        sums[:, : mechanism.cells] = 0.0
         tallies.answers[number] = 0
     if constants.certified:
         tallies.named[:bins] = 0.0
@@ -140,6 +140,7 @@ def serve(
     """Let target users come, choose their arm and answer."""
     state, tallies, constants = crowd.state, crowd.tallies, fixed.constants
     d, ranking, pair = constants.dimension, fixed.ranking, state.pair
+    order, picks = tallies.order, tallies.picks
     bins, pairs = lay_out(state, tallies, False)
     mechanism, reward = fixed.mechanisms[bins], fixed.reward_mechanism[0]
     features = feature_share(mechanism.halves, mechanism.elsewhere, False)
@@ -147,7 +148,7 @@ def serve(
     for i in range(start, stop):
         node = leaf_of(state.tree, people.contexts[i])
         index = draw_index(features, d, rng)
-        kind = asked_kind(fixed.menu, int(rng.random() * SHARES))
+        kind = asked_kind(fixed.kinds, fixed.bounds, int(rng.random() * SHARES))
         if constants.public_arms:
             for k in range(constants.arms - 1, 0, -1):
                 other = int(rng.random() * (k + 1))
@@ -159,7 +160,7 @@ def serve(
         if constants.audited and int(rng.random() * SHARES) < reward_share:
             tallies.rewards[0] += 1.0
             sign = draw_sign(people, i, arm, rng)
-            send(reward, 0, sign, tallies.rewards[1:], tallies, rng)
+            send(reward, 0, sign, tallies.rewards[1:], order, picks, rng)
             continue
         if bins == 0:
             continue
@@ -174,11 +175,12 @@ def serve(
         tallies.answers[number] += 1
         if question.ranked or (constants.certified and number == 0):
             tallies.single[: mechanism.cells] = 0.0
-            send(mechanism, cell, value, tallies.single, tallies, rng)
+            send(mechanism, cell, value, tallies.single, order, picks, rng)
             add_single(crowd, fixed, mechanism, number, question.ranked)
         else:
-            send(mechanism, cell, value, tallies.sums[number, :, 0], tallies, rng)
-    hand_over_all(crowd, fixed, 0, bins, pairs)
+            send(mechanism, cell, value, tallies.sums[number, 0], order, picks, rng)
+    if bins > 0:
+        hand_over_all(crowd, fixed, 0, bins, pairs)
     if tallies.rewards[0] > 0.0:
         add_rewards(state, tallies.rewards[0], tallies.rewards[1] / reward.signal)
         tallies.rewards[:] = 0.0
@@ -203,11 +205,11 @@ def add_single(crowd: Crowd, fixed: Fixed, mechanism: Records, number: int, rank
         column = 0
         if ranked:
             column = first_live(state, tallies.bins[index, 0], fixed.ranking)
-            tallies.asked[number, index, column] += 1
+            tallies.asked[number, column, index] += 1
         else:
             tallies.named[index, 0] += abs(single[index])
         for cell in range(halves * index, halves * (index + 1)):
-            sums[cell, column] += single[cell]
+            sums[column, cell] += single[cell]
 
 
 @compiled
@@ -228,7 +230,7 @@ def contribute(
         return
     for i in range(start, stop):
         node, arm = leaf_of(state.tree, rows.contexts[i]), rows.arms[i]
-        kind = asked_kind(fixed.menu, int(rng.random() * SHARES))
+        kind = asked_kind(fixed.kinds, fixed.bounds, int(rng.random() * SHARES))
         question = constants.questions[kind]
         mechanism = fixed.mechanisms[pairs if question.by_arm else bins]
         features = feature_share(mechanism.halves, mechanism.elsewhere, True)
@@ -243,7 +245,7 @@ def contribute(
             cell, value = own_cell(question, whole, sign, arm != 0, half, mechanism.halves)
         number = kind * (1 + constants.dimension) + index
         tallies.answers[number] += 1
-        send(mechanism, cell, value, tallies.sums[number, :, 0], tallies, rng)
+        send(mechanism, cell, value, tallies.sums[number, 0], tallies.order, tallies.picks, rng)
     hand_over_all(crowd, fixed, population, bins, pairs)
     own = pairs if constants.questions[_OUTCOME].by_arm else bins
     target, variance = fixed.target_mechanisms[bins].variance, fixed.mechanisms[own].variance

@@ -26,8 +26,8 @@ class Tallies(NamedTuple):
     """
 
     answers: Counts  # (Q,) how many answers to each question
-    asked: Counts  # (Q, C, A) of each whole cell, filled in when it is handed over
-    sums: Floats  # (Q, C, A)
+    asked: Counts  # (Q, A, C) of each whole cell, filled in when it is handed over
+    sums: Floats  # (Q, A, C)
     named: Floats  # (C, 1) answers to the plain contrast that name the cell
     rewards: Floats  # (2,) answers of people who were asked for their reward, and their sum
     first: Counts  # (S, 2) the first cell of each contested node: of whole bins, and by arm
@@ -49,7 +49,8 @@ class Fixed(NamedTuple):
     """What stands still while people of a population come."""
 
     constants: Constants
-    menu: Counts  # (n, 2) which questions, as in ``shared/whisper/questions.py``
+    kinds: Counts  # (n,) which questions are asked …
+    bounds: Counts  # (n,) … by a coin, as in ``Menu`` of shared/whisper/questions.py
     mechanisms: Records  # (cells + 1,) of MECHANISM, by number of whole cells; [0] stays empty
     target_mechanisms: Records  # the same of the target's people
     reward_mechanism: Records  # (1,) for people who are asked for their reward
@@ -66,8 +67,8 @@ def tallies_for(state: State, fixed: Constants) -> Tallies:
 
     return Tallies(
         answers=counts(questions),
-        asked=counts(questions, nodes * fixed.arms, columns),
-        sums=np.zeros((questions, cells, columns)),
+        asked=counts(questions, columns, nodes * fixed.arms),
+        sums=np.zeros((questions, columns, cells)),
         named=np.zeros((cells, 1)),
         rewards=np.zeros(2),
         first=counts(nodes, 2),
@@ -84,7 +85,8 @@ def fixed_for(experiment: Experiment, population: int, *, nodes: int) -> Fixed:
     asked = menu(experiment, population=population, logged=population > 0)
     return Fixed(
         constants=constants(experiment),
-        menu=np.array(asked),
+        kinds=np.array(asked.kinds),
+        bounds=np.array(asked.bounds),
         mechanisms=mechanisms(experiment, population, nodes=nodes),
         target_mechanisms=mechanisms(experiment, 0, nodes=nodes),
         reward_mechanism=reward_record(experiment),

@@ -147,21 +147,28 @@ def questions_of(experiment: Experiment) -> dict[int, Entry]:
     return found
 
 
-def menu(experiment: Experiment, *, population: int, logged: bool) -> tuple[tuple[int, int], ...]:
-    """Return (kind, bound) of what may be asked: the first whose bound is above a coin is asked.
+class Menu(NamedTuple):
+    """What may be asked: the first kind whose bound is above a coin of 0 … SHARES - 1."""
 
-    The coin is one of 0 … SHARES - 1. A question whose share the release says has its own coin.
-    """
+    kinds: tuple[int, ...]
+    bounds: tuple[int, ...]
+
+
+def menu(experiment: Experiment, *, population: int, logged: bool) -> Menu:
+    """Return what a population's people are asked, but for what each release says the share of."""
     known = experiment.populations[population].behaviour is not None
-    bounds, asked, rest = [], 0, []
+    kinds, bounds, asked, rest = [], [], 0, []
     for entry in questions_of(experiment).values():
         share = entry.share if known or entry.share_unknown is None else entry.share_unknown
-        if entry.logged == logged and share == REST:
-            rest.append((int(entry.kind), SHARES))
-        elif entry.logged == logged and share != BY_RELEASE:
-            asked += share
-            bounds.append((int(entry.kind), asked))
-    return (*bounds, *rest)
+        if entry.logged != logged or share == BY_RELEASE:
+            continue
+        if share == REST:
+            rest.append(int(entry.kind))
+            continue
+        asked += share
+        kinds.append(int(entry.kind))
+        bounds.append(asked)
+    return Menu((*kinds, *rest), (*bounds, *[SHARES] * len(rest)))
 
 
 @dataclass(frozen=True, slots=True)
