@@ -7,7 +7,7 @@ from sottovoce.device.whisper.answer import asked_kind
 from sottovoce.device.whisper.subset import OPERATING_SYSTEM
 from sottovoce.shared.release import Release
 from sottovoce.shared.whisper.cells import cell_layout, feature_share
-from sottovoce.shared.whisper.questions import Kind, Question, menu, questions_of
+from sottovoce.shared.whisper.questions import Kind, Menu, Question, menu, questions_of
 from sottovoce.shared.whisper.tuning import SHARES
 
 
@@ -20,7 +20,8 @@ def draw_question(release: Release, *, population: int, logged: bool) -> Questio
     key = ("menu", population, logged)
     if key not in release.derived:
         release.derived[key] = menu(experiment, population=population, logged=logged)
-    kind = asked_kind(*release.derived[key], draws.below(SHARES))
+    asked: Menu = release.derived[key]
+    kind = asked_kind(asked.kinds, asked.bounds, draws.below(SHARES))
     by_arm = questions_of(experiment)[kind].by_arm
     layout = cell_layout(release, population=population, by_arm=by_arm)
     if layout is None:
