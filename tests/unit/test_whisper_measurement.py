@@ -6,32 +6,52 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sottovoce.estimate.whisper.board import Board, begin
 
-from sottovoce.estimate.whisper import answers
 from sottovoce.estimate.whisper.constants import Constants, constants
+from sottovoce.estimate.whisper.measurement import (
+    Answers,
+    BinEstimate,
+    BinShares,
+    add_answers,
+    bin_shares,
+    estimate,
+)
+from sottovoce.estimate.whisper.state import State, initial_state
+from sottovoce.estimate.whisper.tally import mechanism_record
+from sottovoce.shared.whisper.cells import CellMechanism
+from sottovoce.shared.whisper.questions import ANY, MORE, TABLE, TWO, Entry
 from sottovoce.shared.whisper.subset import SignedSubset, signed_subset
-from support.boards import (
+from support.states import (
     CONTRAST,
     COUNT,
     LEVEL,
+    LOGGED_LEVEL,
     MASS,
     OUTCOME,
     RANKED,
     SEEDS,
-    TONE,
-    Estimate,
     Floats,
-    estimated,
     experiment,
 )
 
 
+def entry_of(kind: int, *, arms: int) -> Entry:
+    """A question of an experiment with so many arms, whether or not they are public."""
+    of_so_many = (ANY, TWO if arms == 2 else MORE)
+    (entry,) = [each for each in TABLE if each.kind == kind and each.arms in of_so_many]
+    return entry
+
+
+def record_of(mechanism: SignedSubset, *, halves: bool) -> Any:
+    """What the rules need of a mechanism."""
+    return mechanism_record(CellMechanism(mechanism, halves=halves, elsewhere=False))
+
+
 @dataclass
 class Observations:
-    """Answers about one bin, each as: its place, what its mean is made of, mean, variance.
+    """Answers about one bin, each as: its index, what its mean is made of, mean, variance.
 
-    The average value/β of the answers to one question has, by the table in shared/questions.py,
+    The average value/β of the answers to one question has, by the table of questions,
     mean p·(weights · g) of people who were served, and p·Σ_k π_k·weights_k·g_k of logged rows; or
     it is about people alone.
     """
@@ -41,20 +61,20 @@ class Observations:
 
 
 def random_answers(
-    rng: np.random.Generator, board: Board, known: Constants, *, questions: int
+    rng: np.random.Generator, state: State, known: Constants, *, questions: int
 ) -> Observations:
-    """Fold random answers into a bin, and write down what was folded."""
-    arms, groups = known.arms, board.mass.shape[1]
+    """Add random answers to a bin, and write down what was added."""
+    arms, groups = known.arms, state.mass.shape[1]
     seen = Observations()
-    kinds = [CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED, *([TONE] if arms == 2 else [])]
+    kinds = [CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED, *([LOGGED_LEVEL] if arms == 2 else [])]
     for _ in range(questions):
         m, kind = int(rng.integers(groups)), int(rng.choice(kinds))
-        place = int(rng.integers(1 + known.dimension))
+        index = int(rng.integers(1 + known.dimension))
         first, second = map(int, rng.choice(arms, 2, replace=False))
         mechanism = signed_subset(float(rng.choice([0.5, 2.0, 8.0])), int(rng.integers(1, 9)))
-        halves = bool(rng.random() < 0.4) and place > 0
+        halves = bool(rng.random() < 0.4) and index > 0
         reports = float(rng.integers(1, 20_000))
-        share = board.mass[0, m]
+        share = state.mass[0, m]
         if kind == COUNT or (kind == OUTCOME and arms > 2):  # a cell for each arm
             share *= known.behaviour[m, first] if known.known[m] else 1 / arms
         variance = variance_of(mechanism, share, halves=halves)
@@ -62,44 +82,30 @@ def random_answers(
             reports * mechanism.signal * rng.normal(scale, (variance / reports) ** 0.5)
             for scale in (share * (1 if kind in (MASS, COUNT) else rng.normal(0, 0.3)), 0.0)
         )
-        answers.fold(
-            board,
-            known,
-            0,
-            m,
-            kind,
-            place,
-            first,
-            second,
-            reports,
-            whole,
-            difference,
-            mechanism.signal,
-            mechanism.noise,
-            mechanism.inside,
-            halves,
-        )
+        told = Answers(0, m, index, first, second, reports, whole, difference)
+        record = record_of(mechanism, halves=halves)
+        add_answers(state, known, record, entry_of(kind, arms=arms), told)
         weights = np.zeros(arms)
         if kind in (CONTRAST, LEVEL):  # f_a - f_b, and f_a + f_b - 1
             weights[first], weights[second] = 1, -1 if kind == CONTRAST else 1
-        elif kind == TONE:  # (2f_1 - 1) + (2f_2 - 1), whichever was on offer first
-            weights[:] = 2, 2
-        elif kind == OUTCOME and arms == 2:  # (2f_1 - 1) - (2f_2 - 1)
-            weights[:] = 2, -2
+        elif kind == LOGGED_LEVEL:  # (2f_a - 1) + (2f_b - 1)
+            weights[first], weights[second] = 2, 2
+        elif kind == OUTCOME and arms == 2:  # (2f_a - 1) - (2f_b - 1)
+            weights[first], weights[second] = 2, -2
         elif kind in (OUTCOME, RANKED):  # 2f - 1
             weights[first] = 2
         # Where halves are cells, an answer about a feature tells of the whole bin, too.
-        parts = [(place, difference if place else whole)]
+        parts = [(index, difference if index else whole)]
         if halves:
             parts.append((0, whole))
-        for at, total in parts:
+        for part, total in parts:
             answer = total / mechanism.signal / reports
             if kind in (MASS, COUNT):
                 by_arm = first if kind == COUNT else None
-                seen.people.append((m, at, by_arm, answer, variance / reports))
+                seen.people.append((m, part, by_arm, answer, variance / reports))
             else:
-                logged = kind in (OUTCOME, TONE)
-                seen.rewards.append((m, at, logged, weights, answer, variance / reports))
+                logged = kind in (OUTCOME, LOGGED_LEVEL)
+                seen.rewards.append((m, part, logged, weights, answer, variance / reports))
     return seen
 
 
@@ -137,8 +143,8 @@ def one(rows: list[tuple[float, float, float]], *, spread: float, around: float)
 
 def directly(
     seen: Observations, known: Constants, *, mass: Floats, prior: Floats, at: Floats
-) -> Estimate:
-    """All of ``answers.estimate`` again, from the table of questions and the text of the docs."""
+) -> BinEstimate:
+    """All of ``estimate`` again, from the table of questions and the text of the docs."""
     arms, d, groups = known.arms, known.dimension, len(mass)
     share, upper, rows = np.empty(groups), np.empty((groups, d)), np.empty((groups, arms))
     for m in range(groups):
@@ -165,8 +171,8 @@ def directly(
         for j in range(d):  # upper minus lower half is 2p·(r - 1/2)
             halves = [
                 (2 * (share[m] if arm is None else rows[m, arm]), answer, v)
-                for _, at_place, arm, answer, v in about
-                if at_place == 1 + j
+                for _, about_index, arm, answer, v in about
+                if about_index == 1 + j
             ]
             upper[m, j] = np.clip(0.5 + one(halves, spread=0.2, around=0.0), 0, 1)
 
@@ -178,8 +184,8 @@ def directly(
     mean, covariance = regression(
         [
             (scaled(m, weights, logged=logged), answer, v)
-            for m, place, logged, weights, answer, v in seen.rewards
-            if place == 0
+            for m, index, logged, weights, answer, v in seen.rewards
+            if index == 0
         ],
         prior[0],
         at[0],
@@ -188,19 +194,18 @@ def directly(
     for j in range(d):
         # The mean of an answer is p·((2r - 1)·g + 4r(1 - r)·slope), with g as it is estimated.
         answers = []
-        for m, place, logged, weights, answer, v in seen.rewards:
-            if place == 1 + j:
+        for m, index, logged, weights, answer, v in seen.rewards:
+            if index == 1 + j:
                 r, told = upper[m, j], scaled(m, weights, logged=logged)
                 left = answer - (2 * r - 1) * (told @ mean)
                 answers.append((4 * r * (1 - r) * told, left, v))
         slopes.append(regression(answers, prior[1 + j], at[1 + j]))
-    return Estimate(
+    return BinEstimate(
         mean,
         covariance,
         np.array([slope for slope, _ in slopes]),
         np.array([each for _, each in slopes]),
-        share,
-        upper,
+        BinShares(share, upper, rows),
     )
 
 
@@ -214,45 +219,48 @@ def test_estimates_are_those_of_a_bayesian_linear_regression(seed: int, question
         for _ in range(rng.integers(0, 3))
     )
     known = constants(experiment(arms=arms, d=d, behaviours=behaviours))
-    board = begin(known)
-    board.mass[0] = rng.uniform(0.02, 1, board.mass.shape[1])
+    state = initial_state(known)
+    state.mass[0] = rng.uniform(0.02, 1, state.mass.shape[1])
     prior, at = np.empty((1 + d, arms, arms)), rng.normal(0, 0.2, (1 + d, arms))
-    for place in range(1 + d):
+    for index in range(1 + d):
         root = rng.normal(0, 5, (arms, arms))
-        prior[place] = root @ root.T + np.eye(arms)
-        board.prior_info[0, place] = prior[place]
-        board.prior_lean[0, place] = prior[place] @ at[place]
-    seen = random_answers(rng, board, known, questions=questions)
-    expected = directly(seen, known, mass=board.mass[0], prior=prior, at=at)
-    found = estimated(board, known)
-    for name, value in vars(expected).items():
+        prior[index] = root @ root.T + np.eye(arms)
+        state.prior.precision[0, index] = prior[index]
+        state.prior.vector[0, index] = prior[index] @ at[index]
+    seen = random_answers(rng, state, known, questions=questions)
+    expected = directly(seen, known, mass=state.mass[0], prior=prior, at=at)
+    found = estimate(state, known, 0)
+    for name in ("mean", "covariance", "slope", "slope_covariance"):
+        value = getattr(expected, name)
         assert getattr(found, name) == pytest.approx(value, rel=1e-6, abs=1e-9), name
+    for name, value in expected.people._asdict().items():
+        assert getattr(found.people, name) == pytest.approx(value, rel=1e-6, abs=1e-9), name
 
 
 def test_before_the_first_report_means_have_a_spread_of_a_quarter_and_slopes_of_a_fifth() -> None:
     known = constants(experiment(arms=3, d=2))
-    found = estimated(begin(known), known)
+    found = estimate(initial_state(known), known, 0)
     assert found.mean.tolist() == [0.0] * 3
     assert found.slope.tolist() == [[0.0] * 3] * 2
     assert found.covariance == pytest.approx(np.eye(3) / 16)
     assert found.slope_covariance == pytest.approx(np.broadcast_to(np.eye(3) / 25, (2, 3, 3)))
-    assert found.share.tolist() == [1.0]
-    assert found.upper.tolist() == [[0.5, 0.5]]
+    assert found.people.share.tolist() == [1.0]
+    assert found.people.upper.tolist() == [[0.5, 0.5]]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_shares_of_people_stay_within_bounds_whatever_comes(seed: int) -> None:
     rng = np.random.default_rng(seed)
     known = constants(experiment(arms=3, d=2, behaviours=(None, (0.5, 0.5, 0.0))))
-    board = begin(known)
-    board.mass[0] = rng.uniform(1e-6, 1, 3)
-    for array in (board.mass_info, board.count_info):
+    state = initial_state(known)
+    state.mass[0] = rng.uniform(1e-6, 1, 3)
+    for array in (state.mass_told.precision, state.rows_told.precision):
         array[0] = rng.exponential(1e6, array[0].shape)
-    for array in (board.mass_lean, board.count_lean):
+    for array in (state.mass_told.vector, state.rows_told.vector):
         array[0] = rng.normal(0, 1e7, array[0].shape)
-    share, upper, rows = np.empty(3), np.empty((3, 2)), np.empty((3, 3))
-    answers.shares(board, known, 0, share, upper, rows)
-    expected = board.mass[0]
+    share, upper, rows = bin_shares(state, known, 0)
+    assert (share.shape, upper.shape, rows.shape) == ((3,), (3, 2), (3, 3))
+    expected = state.mass[0]
     assert (share >= expected / 4).all()
     assert (share <= np.minimum(4 * expected, 1)).all()
     assert (upper >= 0).all()
@@ -276,27 +284,28 @@ def mean_value(kind: int, arm: int | None = None) -> float:
     for k, y in itertools.product((0, 1), (0, 1)):
         chance = SKEWED[k] * (REWARDS[k] if y else 1 - REWARDS[k])
         good = 2 * y - 1
-        value = {OUTCOME: good if k == 0 else -good, TONE: good, COUNT: float(k == arm)}[kind]
-        total += SHARE * chance * value
+        values = {OUTCOME: good if k == 0 else -good, LOGGED_LEVEL: good, COUNT: float(k == arm)}
+        total += SHARE * chance * values[kind]
     return total
 
 
 def log(
-    board: Board, known: Constants, kind: int, *, reports: float, arm: int | None = None
+    state: State, known: Constants, kind: int, *, reports: float, arm: int | None = None
 ) -> None:
-    """Fold answers of logged rows that are exactly as they are on average."""
+    """Add answers of logged rows that are exactly as they are on average."""
     whole = reports * MECHANISM.signal * mean_value(kind, arm)
-    of_law = (MECHANISM.signal, MECHANISM.noise, MECHANISM.inside)
     first = 0 if arm is None else arm
-    answers.fold(board, known, 0, 1, kind, 0, first, 1 - first, reports, whole, 0.0, *of_law, False)
+    told = Answers(0, 1, 0, first, 1 - first, reports, whole, 0.0)
+    record = record_of(MECHANISM, halves=False)
+    add_answers(state, known, record, entry_of(kind, arms=2), told)
 
 
-def of_a_bin(behaviour: tuple[float, float] | None) -> tuple[Board, Constants]:
+def of_a_bin(behaviour: tuple[float, float] | None) -> tuple[State, Constants]:
     """A bin with a part of everybody, and no auxiliary population but one that behaves so."""
     known = constants(experiment(arms=2, d=1, behaviours=(behaviour,)))
-    board = begin(known)
-    board.mass[0] = SHARE
-    return board, known
+    state = initial_state(known)
+    state.mass[0] = SHARE
+    return state, known
 
 
 def rows_counted(behaviour: tuple[float, float] | None) -> Floats:
@@ -313,26 +322,26 @@ def rows_counted(behaviour: tuple[float, float] | None) -> Floats:
     return np.array(behaviour) * one(counts, spread=0.3 * SHARE, around=SHARE)
 
 
-@pytest.mark.parametrize("kinds", [(OUTCOME,), (TONE,), (OUTCOME, TONE)])
+@pytest.mark.parametrize("kinds", [(OUTCOME,), (LOGGED_LEVEL,), (OUTCOME, LOGGED_LEVEL)])
 @pytest.mark.parametrize("counted", [False, True], ids=["uncounted", "counted"])
 @pytest.mark.parametrize("behaviour", [(0.8, 0.2), None], ids=["known", "unknown"])
 def test_rows_with_two_arms_tell_of_both_at_once_by_how_often_each_was_tried(
     behaviour: tuple[float, float] | None, counted: bool, kinds: tuple[int, ...]
 ) -> None:
     """Where the behaviour is not known, rows pass as half and half until they are counted."""
-    board, known = of_a_bin(behaviour)
+    state, known = of_a_bin(behaviour)
     rows = SHARE * np.array(behaviour or (0.5, 0.5))
     if counted:
         rows = rows_counted(behaviour)
         for arm in (0, 1):
-            log(board, known, COUNT, reports=MANY, arm=arm)
-    design = {OUTCOME: 2 * rows * [1, -1], TONE: 2 * rows}
+            log(state, known, COUNT, reports=MANY, arm=arm)
+    design = {OUTCOME: 2 * rows * [1, -1], LOGGED_LEVEL: 2 * rows}
     variance = variance_of(MECHANISM, SHARE, halves=False) / MANY
     for kind in kinds:
-        log(board, known, kind, reports=MANY)
+        log(state, known, kind, reports=MANY)
     listed = [(design[kind], mean_value(kind), variance) for kind in kinds]
     mean, covariance = regression(listed, 16 * np.eye(2), np.zeros(2))
-    found = estimated(board, known)
+    found = estimate(state, known, 0)
     assert found.mean == pytest.approx(mean, rel=1e-9, abs=1e-12)
     assert found.covariance == pytest.approx(covariance, rel=1e-9)
 
@@ -341,29 +350,9 @@ def test_rows_with_two_arms_tell_of_both_at_once_by_how_often_each_was_tried(
 def test_many_rows_with_two_arms_find_the_rewards_of_both(
     behaviour: tuple[float, float] | None,
 ) -> None:
-    board, known = of_a_bin(behaviour)
+    state, known = of_a_bin(behaviour)
     for arm in (0, 1):
-        log(board, known, COUNT, reports=1e9, arm=arm)
-    for kind in (OUTCOME, TONE):
-        log(board, known, kind, reports=1e9)
-    assert estimated(board, known).mean == pytest.approx(REWARDS - 0.5, abs=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("arms", "public_arms", "logged", "worth", "credit"),
-    [
-        (2, False, False, 0.25, 0.25),
-        (2, False, True, 0.25, 0.125),  # one cell for both arms
-        (2, True, True, 0.25, 0.125),
-        (4, False, False, 0.25, 0.25),
-        (4, False, True, 0.03125, 0.015625),  # 2/4² of it: two of four arms, the noise of each
-        (4, True, False, 0.25, 0.25),
-        (4, True, True, 0.0625, 0.03125),  # 4/4² of it: people have any arm, too
-    ],
-)
-def test_a_noisier_report_is_worth_less_and_a_logged_one_is_trusted_half(
-    arms: int, public_arms: bool, logged: bool, worth: float, credit: float
-) -> None:
-    known = constants(experiment(arms=arms, public_arms=public_arms))
-    assert answers.worth(known, 2.0, 8.0, logged) == pytest.approx(worth)
-    assert answers.credit(known, 2.0, 8.0, logged) == pytest.approx(credit)
+        log(state, known, COUNT, reports=1e9, arm=arm)
+    for kind in (OUTCOME, LOGGED_LEVEL):
+        log(state, known, kind, reports=1e9)
+    assert estimate(state, known, 0).mean == pytest.approx(REWARDS - 0.5, abs=1e-4)

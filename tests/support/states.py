@@ -1,0 +1,84 @@
+"""States for tests of the rules of whisper."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import sottovoce as sv
+from sottovoce.estimate.whisper.constants import Constants
+from sottovoce.estimate.whisper.state import State, initial_state
+
+Floats = NDArray[np.float64]
+
+CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED, REWARD, LOGGED_LEVEL = range(8)
+SEEDS = range(12)
+
+
+def experiment(
+    *,
+    arms: int = 2,
+    d: int = 2,
+    horizon: int = 10_000,
+    behaviours: tuple[tuple[float, ...] | None, ...] = (),
+    **settings: Any,
+) -> sv.Experiment:
+    return sv.Experiment(
+        arms=[f"arm {k}" for k in range(arms)],
+        context=[sv.Numeric(f"x{j}", 0, 1) for j in range(d)],
+        epsilon=1.0,
+        horizon=horizon,
+        auxiliary=[
+            sv.Population(f"aux {m}", 2.0, 100, behaviour) for m, behaviour in enumerate(behaviours)
+        ],
+        method=sv.Whisper(**settings),
+    )
+
+
+def random_precisions(rng: np.random.Generator, shape: tuple[int, ...], *, scale: float) -> Floats:
+    """Matrices that answers could have added up to: none of them has a negative eigenvalue."""
+    roots = rng.normal(0, 1, shape)
+    precisions: Floats = scale * roots @ np.swapaxes(roots, -1, -2)
+    return precisions
+
+
+def centred_square(slope: Floats, covariance: Floats) -> float:
+    """The variance of slopes between arms that is expected, from their mean and covariance.
+
+    Of n arms, divided by n - 1; that of a single arm is its square.
+    """
+    arms = len(slope)
+    second = np.outer(slope, slope) + covariance
+    if arms == 1:
+        return float(second[0, 0])
+    centring = np.eye(arms) - 1 / arms  # takes the mean of all from each
+    return float(np.trace(centring @ second @ centring.T)) / (arms - 1)
+
+
+def events_of(state: State) -> list[Any]:
+    """What was decided so far, in order."""
+    return list(state.events[: state.totals[0].events])
+
+
+def believing(
+    known: Constants,
+    mean: list[float],
+    *,
+    deviation: float = 0.01,
+    slope: Floats | None = None,
+    slope_deviation: float = 0.001,
+    served: int = 1,
+    users: float = 5000.0,
+) -> State:
+    """A state that believes so of its one bin."""
+    state = initial_state(known)
+    identity = np.eye(known.arms)
+    state.prior.precision[0, 0] = identity / deviation**2
+    state.prior.vector[0, 0] = np.array(mean) / deviation**2
+    state.prior.precision[0, 1:] = identity / slope_deviation**2
+    if slope is not None:
+        state.prior.vector[0, 1:] = slope / slope_deviation**2
+    totals = state.totals[0]
+    totals.reports, totals.served = int(users), served
+    totals.paid = totals.target = users
+    return state
