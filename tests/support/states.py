@@ -14,6 +14,16 @@ Floats = NDArray[np.float64]
 CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED, REWARD, LOGGED_LEVEL = range(8)
 SEEDS = range(12)
 
+TOTALS = [
+    *("nodes", "contested", "events", "release", "reports", "served", "smoothed", "reward_share"),
+    *("paid", "target"),
+    *("audit_answers", "audit_delivered", "audit_promised", "audit_at_random"),
+]
+"""The totals in a saved learner, in order."""
+
+EVENT = ["reports", "release", "node", "axis", "arm", "winner", "statistic", "boundary"]
+"""The parts of an event in a saved learner, in order."""
+
 
 def experiment(
     *,
@@ -53,6 +63,19 @@ def centred_square(slope: Floats, covariance: Floats) -> float:
         return float(second[0, 0])
     centring = np.eye(arms) - 1 / arms  # takes the mean of all from each
     return float(np.trace(centring @ second @ centring.T)) / (arms - 1)
+
+
+def audit_of(state: State) -> list[float]:
+    """The sums of the audit: answers, and what was delivered, promised, and expected at random."""
+    totals = state.totals[0]
+    return [float(totals[name]) for name in TOTALS if name.startswith("audit_")]
+
+
+def set_audit(state: State, *sums: float) -> None:
+    """Write the sums of the audit, in the same order."""
+    names = [name for name in TOTALS if name.startswith("audit_")]
+    for name, value in zip(names, sums, strict=True):
+        state.totals[0][name] = value
 
 
 def events_of(state: State) -> list[Any]:

@@ -37,7 +37,7 @@ class PastReleases(Protocol):
         """Refuse what does not fit its release; return the form of its bytes, if it has any.
 
         All is checked but what the bytes hold. Bytes of one form are equally long, and are unpacked
-        together.
+        together. ``str`` of a form says what they must hold.
         """
 
     def unpack(self, form: Any, payloads: Bytes) -> tuple[Values, Flags]:
@@ -99,9 +99,8 @@ class Gate:
         payload = np.frombuffer(cast(bytes, report.payload), dtype=np.uint8)
         values, valid = self._past.unpack(form, payload[np.newaxis])
         if not valid[0]:
-            rule = "be one that a device sends for this question"
             raise ReportRejected(
-                Rejection.MALFORMED, must("a report's payload", rule, "something else")
+                Rejection.MALFORMED, must("a report's payload", f"be {form}", "something else")
             )
         return Batch(report, 1, values)
 

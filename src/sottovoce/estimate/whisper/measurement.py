@@ -67,7 +67,8 @@ def add_answers(
 ) -> None:
     """Add answers to what is known of their bin, in information form.
 
-    mechanism: ``MechanismRow``: β, and the variance of value/β outside and inside of a cell.
+    mechanism: a record of ``tally.MECHANISM``: β, and the mean of (value/β)² of people outside and
+        inside of a cell.
     question: its entry of the table.
     """
     node, m, first, second = answers.node, answers.population, answers.first, answers.second

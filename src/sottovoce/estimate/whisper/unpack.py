@@ -1,4 +1,4 @@
-"""Many packed sets at once: ``shared.subset.unpack``, with the same verdicts, on arrays."""
+"""Many packed sets at once: ``shared.whisper.subset.unpack``, with the same verdicts, on arrays."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -78,6 +78,9 @@ class SignedSubset:
             rule = "be positive, with more for the truth than for the rest"
             raise ExperimentError(must("the weights of a set", rule, (self.told, self.other)))
 
+    def __str__(self) -> str:
+        return f"a set that holds {self.size} of {self.cells} cells, each once and with a sign"
+
     @property
     def ratio(self) -> Fraction:
         """The greatest likelihood ratio between any two people, a = A/B. It is reached."""
@@ -270,5 +273,5 @@ def _read_digits(cells: int, size: int, number: int) -> list[int] | None:
 
 
 def _malformed(mechanism: SignedSubset) -> ReportRejected:
-    rule = f"hold {mechanism.size} of {mechanism.cells} cells, each once and with a sign"
-    return ReportRejected(Rejection.MALFORMED, must("a set", rule, "something else"))
+    rule, came = f"be {mechanism}", "something else"
+    return ReportRejected(Rejection.MALFORMED, must("packed cells", rule, came))
