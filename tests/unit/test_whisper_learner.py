@@ -8,18 +8,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sottovoce.estimate.whisper.board import Board
 
 import sottovoce as sv
 from sottovoce.estimate.history import Elimination, Split
-from sottovoce.shared.whisper.questions import sheet
+from sottovoce.estimate.whisper.state import State
+from sottovoce.shared.whisper.cells import cell_layout
 from sottovoce.shared.whisper.subset import unpack
 from support.examples import grown as ldpmab_grown
-from support.insides import board_of
+from support.insides import whisper_state_of
 from support.whispers import (
     CONTRAST,
     LEVEL,
+    LOGGED_LEVEL,
     MASS,
+    OUTCOME,
     each_setting,
     grown,
     number,
@@ -30,7 +32,7 @@ from support.whispers import (
 )
 
 
-def test_the_example_has_dropped_arms_and_cut_bins() -> None:
+def test_the_example_has_dropped_arms_and_split_bins() -> None:
     learner = grown()
     kinds = {type(dated.event) for dated in learner.history()}
     assert kinds == {Split, Elimination}
@@ -58,11 +60,11 @@ def test_a_late_report_counts_for_the_bins_that_still_stand(logged: bool) -> Non
     assert sum(learner.status().reports.values()) % 20 == 0
     now = {policy.path for policy in learner.release().contested}
     gone = [policy for policy in older.contested if policy.path not in now]
-    status, board = learner.status(), board_of(learner)
-    names = path_of(board)
+    status, state = learner.status(), whisper_state_of(learner)
+    names = path_of(state)
     grew = {}
-    fields = ("logged_info", "count_info") if logged else ("info", "mass_info")
-    before = {name: getattr(board, name).copy() for name in fields}
+    fields = ("logged", "rows_told") if logged else ("served", "mass_told")
+    before = {name: getattr(state, name).precision.copy() for name in fields}
     learner.receive(person(rng, older, population=1, logged=logged))
     assert learner.status().late_reports == status.late_reports + 1
     cells = sum(len(policy.live) if logged else 1 for policy in gone)
@@ -70,21 +72,22 @@ def test_a_late_report_counts_for_the_bins_that_still_stand(logged: bool) -> Non
     # The rest of the batch tells nothing of rewards or counts in population 1.
     for _ in range(19):
         learner.receive(person(rng, older, population=2))
-    board = board_of(learner)
+    state = whisper_state_of(learner)
     for node, path in enumerate(names):
         grew[path] = any(
-            (getattr(board, name)[node, 1] != before[name][node, 1]).any() for name in fields
+            (getattr(state, name).precision[node, 1] != before[name][node, 1]).any()
+            for name in fields
         )
     assert {path for path in grew if grew[path]} == {
         policy.path for policy in older.contested if policy.path in now
     }
 
 
-def path_of(board: Board) -> list[str]:
-    """The path of each node, by following children; independent of ``board.paths``."""
+def path_of(state: State) -> list[str]:
+    """The path of each node, by following children; independent of ``node_paths``."""
     names = {0: ""}
-    for node in range(int(board.totals[0])):
-        child = int(board.child[node])
+    for node in range(int(state.totals[0].nodes)):
+        child = int(state.tree.child[node])
         if child != node:
             names |= {child: names[node] + "0", child + 1: names[node] + "1"}
     return [names[node] for node in sorted(names)]
@@ -109,13 +112,13 @@ def test_a_vote_that_comes_late_is_for_the_arms_that_were_compared_then() -> Non
         send(learner, rng, 20, target_only=True)
     assert len(now.bins) == 1
     a, b = first.bins[0].arms
-    before = board_of(learner).ballots[0].copy()
+    before = whisper_state_of(learner).votes[0].copy()
     votes = {-1: 0, 0: 0, 1: 0}
     for _ in range(20):
         report = person(rng, first, question=number(CONTRAST))
         votes[named_of(first, report)] += 1
         learner.receive(report)
-    more = board_of(learner).ballots[0] - before
+    more = whisper_state_of(learner).votes[0] - before
     assert (more[a, b], more[b, a]) == (votes[1], votes[-1])
     assert more.sum() == votes[1] + votes[-1] > 0
 
@@ -128,15 +131,32 @@ def test_only_the_target_s_people_vote_and_only_on_whole_bins() -> None:
         learner.receive(person(rng, first, population=1, question=number(CONTRAST)))
     for kind, feature in [(CONTRAST, 0), (CONTRAST, 1), (LEVEL, None), (MASS, None)] * 5:
         learner.receive(person(rng, first, question=number(kind, feature)))
-    assert board_of(learner).info[0].any()  # it was looked at
-    assert not board_of(learner).ballots.any()
+    assert whisper_state_of(learner).served.precision[0].any()  # it was looked at
+    assert not whisper_state_of(learner).votes.any()
+
+
+@pytest.mark.parametrize("pair", [[0, 1], [1, 0]])
+@pytest.mark.parametrize("kind", [OUTCOME, LOGGED_LEVEL])
+def test_rows_with_two_arms_tell_of_the_first_and_the_second_whichever_leads(
+    kind: int, pair: list[int]
+) -> None:
+    table = json.loads(sv.Learner(whispering(arms=2, release_every=1)).to_json())
+    table["state"]["pair"][0] = pair
+    learner = sv.Learner.from_json(json.dumps(table))
+    row = person(random.Random(0), learner.release(), population=1, logged=True)
+    # Of three cells, the set holds the upper half of the one bin, with a plus.
+    learner.receive(replace(row, question=number(kind, 0), payload=bytes([2 * 1 + 1])))
+    told = whisper_state_of(learner).logged.vector[0, 1]
+    for index in (0, 1):
+        assert told[index, 0] > 0
+        assert told[index, 1] == (-told[index, 0] if kind == OUTCOME else told[index, 0])
 
 
 def named_of(release: sv.Release, report: sv.Report) -> int:
-    cells = sheet(release, population=0, by_arm=False)
-    assert cells is not None
+    layout = cell_layout(release, population=0, by_arm=False)
+    assert layout is not None
     assert isinstance(report.payload, bytes)
-    return unpack(cells.law.mechanism, report.payload)[0]
+    return unpack(layout.mechanism.mechanism, report.payload)[0]
 
 
 @each_setting
@@ -210,9 +230,9 @@ def test_certified_releases_never_have_halves_for_cells() -> None:
         if learner.release().version != releases[-1].version:
             releases.append(learner.release())
     for release, population, by_arm in itertools.product(releases, range(3), (False, True)):
-        cells = sheet(release, population=population, by_arm=by_arm)
-        if cells is not None:
-            assert not cells.law.halves
+        layout = cell_layout(release, population=population, by_arm=by_arm)
+        if layout is not None:
+            assert not layout.mechanism.halves
     assert max(len(release.contested) for release in releases) > 1
     certificates = learner.certificates()
     assert certificates
@@ -223,6 +243,6 @@ def test_certified_releases_never_have_halves_for_cells() -> None:
     # The same releases would have halves for cells without the guarantee.
     regret = sv.Learner(whispering(epsilon=8.0, horizon=2000)).experiment
     finest = max(releases, key=lambda release: len(release.contested))
-    cells = sheet(replace(finest, experiment=regret), population=0, by_arm=False)
-    assert cells is not None
-    assert cells.law.halves
+    layout = cell_layout(replace(finest, experiment=regret), population=0, by_arm=False)
+    assert layout is not None
+    assert layout.mechanism.halves

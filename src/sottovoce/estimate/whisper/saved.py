@@ -64,7 +64,10 @@ def _fill(name: str, array: Any, came: Any) -> None:
             _fill(f"{name}.{field}", array[field], column)
         return
     values = np.array(came).reshape(array.shape)
-    entries = values.astype(array.dtype)
+    with np.errstate(
+        invalid="ignore"
+    ):  # what is no whole number becomes some other, and is refused
+        entries = values.astype(array.dtype)
     if not np.isfinite(entries).all():
         raise ValueError(f"{name} must be finite")
     if len(array) and not (entries == values).all():

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from support.insides import board_of
+from support.insides import whisper_state_of
+from support.states import EVENT, TOTALS
 from support.whispers import CONTRAST, RANKED, each_setting, grown, number, person, whispering
 
 
@@ -61,8 +62,8 @@ def test_a_resumed_learner_goes_on_bit_for_bit(settings: dict[str, Any]) -> None
     assert moves.certificates() == stays.certificates()
     assert stays.status().late_reports > 50
     assert len(releases) > 1
-    # What its bins were told by their kin was saved as well: the tree was gone through by then.
-    assert board_of(stays).totals[6] > 33
+    # What bins learned from each other was saved as well: the tree was smoothed by then.
+    assert whisper_state_of(stays).totals[0].smoothed > 33
 
 
 def test_a_truncated_state_is_refused() -> None:
@@ -82,26 +83,31 @@ def test_the_state_to_be_damaged_is_sound() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("sottovoce", 1, "the version of a saved learner must be 3; got 1"),
-        ("sottovoce", 2, "the version of a saved learner must be 3; got 2"),
+        ("sottovoce", 1, "the version of a saved learner must be 4; got 1"),
+        ("sottovoce", 2, "the version of a saved learner must be 4; got 2"),
+        ("sottovoce", 3, "the version of a saved learner must be 4; got 3"),
         ("kind", "release", "must say so in 'kind'"),
         ("reports", [1], "its counts do not fit its populations"),
         ("reports", [-1, 5, 5], "its counts must not be negative"),
         ("late_reports", -1, "its counts must not be negative"),
         ("history", [{"reports": 1, "kind": "Guess"}], "an event of an unknown kind"),
         ("release", {}, "must be complete and consistent"),
-        ("board", {}, "must be complete and consistent"),
-        ("board", None, "must be complete and consistent"),
-        ("layouts", [], "its last layout is not that of its release"),
-        ("layouts", [["", 3, [0, 1], [2]], ["", 2, [], []]], "its layouts are not in order"),
-        ("layouts", [["", 1, [0, 1]]], "must be complete and consistent"),
-        ("layouts", "x", "must be complete and consistent"),
-        ("served", -1, "its counts of people who were served do not fit"),
-        ("served", 10**6, "its counts of people who were served do not fit"),
-        ("served", "many", "must be complete and consistent"),
+        ("state", {}, "must be complete and consistent"),
+        ("state", None, "must be complete and consistent"),
+        ("past", [], "its last release is not the one it has"),
+        ("past", [["", 3, [0, 1], [2]], ["", 2, [], []]], "its past releases are not in order"),
+        ("past", [["", 1, [0, 1]]], "must be complete and consistent"),
+        ("past", "x", "must be complete and consistent"),
+        ("target", -1, "its counts of people who were served do not fit"),
+        ("target", 10**6, "its counts of people who were served do not fit"),
+        ("target", "many", "must be complete and consistent"),
         ("tallies", None, "must be complete and consistent"),
         ("tallies", [[1, 0, 0]], "must be complete and consistent"),
-        ("tallies", [[1, 0, 99, [[1]], [[1]], [[1]]]], "a report's question must be in the list"),
+        (
+            "tallies",
+            [[1, 0, 99, [[1]], [[1]], [[1]]]],
+            "a report's question must be one that its experiment asks",
+        ),
         ("tallies", [[1, 9, 0, [[1]], [[1]], [[1]]]], "must be complete and consistent"),
         ("tallies", [[0, 0, 0, [[1]], [[1]], [[1]]]], "a question that nobody was asked"),
         ("tallies", [[10**6, 0, 0, [[1]], [[1]], [[1]]]], "a question that nobody was asked"),
@@ -120,7 +126,8 @@ def test_a_state_of_another_version_or_inconsistent_is_refused(
 
 
 @pytest.mark.parametrize(
-    "key", ["release", "layouts", "reports", "board", "served", "tallies", "history"]
+    "key",
+    ["release", "past", "reports", "state", "target", "rewards", "tallies", "history"],
 )
 def test_a_state_with_a_part_missing_is_refused(key: str) -> None:
     table = json.loads(SAVED)
@@ -129,56 +136,71 @@ def test_a_state_with_a_part_missing_is_refused(key: str) -> None:
         sv.Learner.from_json(json.dumps(table))
 
 
-@pytest.mark.parametrize("name", sorted(json.loads(SAVED)["board"]))
-def test_a_board_with_a_part_missing_or_of_another_shape_is_refused(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(json.loads(SAVED)["state"]))
+def test_a_state_whose_arrays_have_a_part_missing_or_of_another_shape_is_refused(name: str) -> None:
     damages: list[Any] = [None, "x", [], [[]], {}, lambda rows: rows[:-1], lambda rows: rows * 2]
     for damage in damages:
         table = json.loads(SAVED)
-        rows = table["board"].pop(name)
+        rows = table["state"].pop(name)
         if damage is not None:
-            table["board"][name] = damage(rows) if callable(damage) else damage
+            table["state"][name] = damage(rows) if callable(damage) else damage
         with pytest.raises(sv.StateError, match="must be complete and consistent"):
             sv.Learner.from_json(json.dumps(table))
 
 
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", '"much"', "null", "1e999"])
 @pytest.mark.parametrize(
-    "name", ["info", "prior_info", "away", "anew", "mass", "experience", "events", "edges"]
+    "name",
+    [
+        *(
+            "served.precision",
+            "prior.precision",
+            "shift",
+            "slope_variance",
+            "mass",
+            "nodes",
+            "paid",
+        ),
+        *("events", "tree.edges"),
+    ],
 )
-def test_a_board_with_numbers_that_are_none_is_refused(name: str, text: str) -> None:
+def test_a_state_with_numbers_that_are_none_is_refused(name: str, text: str) -> None:
     table = json.loads(SAVED)
-    row = table["board"][name]
+    row = table["state"]["totals" if name in TOTALS else name]
     while isinstance(row[0], list):
         row = row[0]
-    row[0] = "@"
+    row[TOTALS.index(name) if name in TOTALS else 0] = "@"
     with pytest.raises(sv.StateError, match="must be complete and consistent"):
         sv.Learner.from_json(json.dumps(table).replace('"@"', text))
 
 
-def cut_node(board: dict[str, Any]) -> int:
-    return next(node for node, child in enumerate(board["child"]) if child != node)
+def split_node(state: dict[str, Any]) -> int:
+    return next(node for node, child in enumerate(state["tree.child"]) if child != node)
 
 
 @pytest.mark.parametrize(
-    ("name", "place", "value"),
+    ("name", "value"),
     [
-        ("totals", 0, -1),  # nodes
-        ("totals", 0, 2**30),
-        ("totals", 0, 0),
-        ("totals", 1, 10**6),  # contested
-        ("totals", 3, 7**7),  # release
-        ("child", None, 10**6),
-        ("child", None, -1),
-        ("child", None, 0),
-        ("axis", None, 2),
-        ("axis", None, -1),
-        ("axis", None, 10**6),
+        ("nodes", -1),
+        ("nodes", 2**30),
+        ("nodes", 0),
+        ("contested", 10**6),
+        ("release", 7**7),
+        ("tree.child", 10**6),
+        ("tree.child", -1),
+        ("tree.child", 0),
+        ("tree.axis", 2),
+        ("tree.axis", -1),
+        ("tree.axis", 10**6),
     ],
 )
-def test_a_board_that_is_no_tree_is_refused(name: str, place: int | None, value: int) -> None:
+def test_a_state_that_is_no_tree_is_refused(name: str, value: int) -> None:
     table = json.loads(SAVED)
-    board = table["board"]
-    board[name][cut_node(board) if place is None else place] = value
+    state = table["state"]
+    if name in TOTALS:
+        state["totals"][0][TOTALS.index(name)] = value
+    else:
+        state[name][split_node(state)] = value
     with pytest.raises(sv.StateError, match="must be complete and consistent"):
         sv.Learner.from_json(json.dumps(table))
 
@@ -190,39 +212,42 @@ def test_a_board_that_is_no_tree_is_refused(name: str, place: int | None, value:
         ("pair", [1, 1]),
         ("mass", [0.0] * 3),
         ("mass", [-0.1] * 3),
-        ("anew", [0.01, 0.0]),  # a half that must have the very slopes of its parent
-        ("anew", [-0.01, 0.01]),
-        ("away", 2.5),  # further from its parent than a half can be
-        ("prior_info", [[[0.0] * 3] * 3] * 3),  # no precision: nothing can be estimated
-        ("ballots", [[-1] * 3] * 3),
-        ("depth", -1),
-        ("child", 0.5),
+        ("slope_variance", [0.01, 0.0]),  # a half that must have the very slopes of its parent
+        ("slope_variance", [-0.01, 0.01]),
+        ("shift", 2.5),  # further from its parent than a half can be
+        ("prior.precision", [[[0.0] * 3] * 3] * 3),  # no precision: nothing can be estimated
+        ("votes", [[-1] * 3] * 3),
+        ("tree.depth", -1),
+        ("tree.child", 0.5),
     ],
 )
-def test_a_board_with_a_bin_that_cannot_be_is_refused(name: str, value: Any) -> None:
+def test_a_state_with_a_bin_that_cannot_be_is_refused(name: str, value: Any) -> None:
     table = json.loads(SAVED)
-    board = table["board"]
-    node = board["contested"][0]
-    board[name][node] = node + value if name == "child" else value
+    state = table["state"]
+    node = state["contested"][0]
+    state[name][node] = node + value if name == "tree.child" else value
     with pytest.raises(sv.StateError, match="must be complete and consistent"):
         sv.Learner.from_json(json.dumps(table))
 
 
 @pytest.mark.parametrize("node", [10**5, 0, "the last one"])
-def test_a_board_lists_just_the_contested_bins_of_its_release(node: Any) -> None:
+def test_a_state_lists_just_the_contested_bins_of_its_release(node: Any) -> None:
     table = json.loads(SAVED)
-    contested = table["board"]["contested"]
+    contested = table["state"]["contested"]
     contested[0] = contested[-1] if isinstance(node, str) else node
     assert len(contested) > 1
     with pytest.raises(sv.StateError, match="must be complete and consistent"):
         sv.Learner.from_json(json.dumps(table))
 
 
-@pytest.mark.parametrize(("column", "value"), [(2, 1e6), (2, -1), (4, 9), (5, -1), (3, 2)])
-def test_a_board_with_an_event_that_cannot_be_is_refused(column: int, value: float) -> None:
+@pytest.mark.parametrize(
+    ("part", "value"), [("node", 1e6), ("node", -1), ("arm", 9), ("winner", -1), ("axis", 2)]
+)
+def test_a_state_with_an_event_that_cannot_be_is_refused(part: str, value: float) -> None:
     table = json.loads(SAVED)
-    row = next(row for row in table["board"]["events"] if (row[3] < 0) == (column > 3))
-    row[column] = value
+    of_an_arm, axis = part in ("arm", "winner"), EVENT.index("axis")
+    row = next(row for row in table["state"]["events"] if (row[axis] < 0) == of_an_arm)
+    row[EVENT.index(part)] = value
     with pytest.raises(sv.StateError, match="must be complete and consistent"):
         sv.Learner.from_json(json.dumps(table))
 
@@ -242,12 +267,12 @@ def test_a_board_with_an_event_that_cannot_be_is_refused(column: int, value: flo
 def test_answers_that_wait_and_nobody_gave_are_refused(damage: dict[str, Any]) -> None:
     table = json.loads(SAVED)
     tally = table["tallies"][0]
-    for place, key in enumerate(("release", "population", "question", "asked", "sums", "named")):
+    for index, key in enumerate(("release", "population", "question", "asked", "sums", "named")):
         if key in damage:
             rows = damage[key]
-            tally[place] = rows * len(tally[place]) if isinstance(rows, list) else rows
-        elif place > 2 and "columns" in damage:
-            tally[place] = [row * damage["columns"] for row in tally[place]]
+            tally[index] = rows * len(tally[index]) if isinstance(rows, list) else rows
+        elif index > 2 and "columns" in damage:
+            tally[index] = [row * damage["columns"] for row in tally[index]]
     with pytest.raises(sv.StateError, match="must be complete and consistent"):
         sv.Learner.from_json(json.dumps(table))
 
@@ -256,14 +281,15 @@ def test_answers_that_wait_and_nobody_gave_are_refused(damage: dict[str, Any]) -
 def test_public_arms_have_a_column_of_answers_each(columns: int) -> None:
     table = json.loads(grown(public_arms=True).to_json())
     tally = next(each for each in table["tallies"] if each[2] // 3 == RANKED)
-    for place in (3, 4, 5):
-        tally[place] = [(row * 3)[:columns] for row in tally[place]]
+    for index in (3, 4, 5):
+        tally[index] = [(row * 3)[:columns] for row in tally[index]]
     with pytest.raises(sv.StateError, match="must be complete and consistent"):
         sv.Learner.from_json(json.dumps(table))
 
 
-def test_a_tree_that_was_gone_through_after_the_last_report_is_refused() -> None:
+def test_a_tree_that_was_smoothed_after_the_last_report_is_refused() -> None:
     table = json.loads(SAVED)
-    table["board"]["totals"][6] = table["board"]["totals"][4] + 1
+    (totals,) = table["state"]["totals"]
+    totals[TOTALS.index("smoothed")] = totals[TOTALS.index("reports")] + 1
     with pytest.raises(sv.StateError, match="after its last report"):
         sv.Learner.from_json(json.dumps(table))
