@@ -1,4 +1,4 @@
-"""What a learner with whisper refuses: reports, settings and releases."""
+"""Reports that a learner with whisper refuses."""
 
 import itertools
 import json
@@ -13,26 +13,27 @@ import sottovoce as sv
 from sottovoce.shared import wire
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy
-from sottovoce.shared.whisper.questions import sheet
+from sottovoce.shared.whisper.cells import cell_layout
 from sottovoce.shared.whisper.subset import pack
-from support.examples import experiment
 from support.examples import grown as ldpmab_grown
-from support.insides import board_of
+from support.insides import whisper_state_of
 from support.whispers import (
     CONTRAST,
     COUNT,
     LEVEL,
+    LOGGED_LEVEL,
     MASS,
     OUTCOME,
     RANKED,
-    TONE,
-    each_setting,
     grown,
     number,
     person,
-    send,
     whispering,
 )
+
+# Of three arms that are private, with auxiliary populations; and of three that are public.
+ASKED = r"be one that its experiment asks \(MASS, LEVEL, CONTRAST, REWARD, COUNT, OUTCOME\)"
+ASKED_IN_PUBLIC = r"be one that its experiment asks \(MASS, RANKED, REWARD, COUNT, OUTCOME\)"
 
 
 def refused(learner: sv.Learner, report: sv.Report, reason: str, message: str) -> None:
@@ -59,19 +60,11 @@ def good_report(learner: sv.Learner, *, logged: bool = False) -> sv.Report:
         ({"payload": ()}, "MALFORMED", "must be a packed set, for its method is whisper"),
         ({"payload": b""}, "WRONG_LENGTH", r"a packed set must take \d+ bytes; got 0"),
         ({"payload": bytes(50)}, "WRONG_LENGTH", r"a packed set must take \d+ bytes; got 50"),
-        ({"question": 24}, "UNKNOWN_QUESTION", "a report's question must be in the list; got 24"),
-        ({"question": -1}, "UNKNOWN_QUESTION", "a report's question must be in the list; got -1"),
-        ({"question": 65535}, "UNKNOWN_QUESTION", "be in the list; got 65535"),
-        (
-            {"question": 15},
-            "UNKNOWN_QUESTION",
-            "be one of its experiment's, whose arms are private",
-        ),
-        (
-            {"question": 17},
-            "UNKNOWN_QUESTION",
-            "be one of its experiment's, whose arms are private",
-        ),
+        ({"question": 24}, "UNKNOWN_QUESTION", f"a report's question must {ASKED}; got 24"),
+        ({"question": -1}, "UNKNOWN_QUESTION", f"a report's question must {ASKED}; got -1"),
+        ({"question": 65535}, "UNKNOWN_QUESTION", f"{ASKED}; got 65535"),
+        ({"question": 15}, "UNKNOWN_QUESTION", f"{ASKED}; got 15"),  # where arms are public
+        ({"question": 17}, "UNKNOWN_QUESTION", f"{ASKED}; got 17"),
         ({"question": 0}, "UNKNOWN_QUESTION", "be about a feature, as all are in this release"),
         ({"question": 6}, "UNKNOWN_QUESTION", "be about a feature, as all are in this release"),
         ({"ranking": (0, 1, 2)}, "MALFORMED", "ranking must be left out for this question"),
@@ -96,7 +89,7 @@ def test_what_is_no_report_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arms", "kind"), [(3, OUTCOME), (3, COUNT), (2, OUTCOME), (2, COUNT), (2, TONE)]
+    ("arms", "kind"), [(3, OUTCOME), (3, COUNT), (2, OUTCOME), (2, COUNT), (2, LOGGED_LEVEL)]
 )
 def test_rows_of_a_log_are_about_a_feature_too_where_halves_are_cells(arms: int, kind: int) -> None:
     learner = grown(arms=arms)
@@ -113,10 +106,10 @@ def test_nobody_is_asked_about_both_arms_where_there_are_more(
     """Such a report would have nowhere to go: it is refused, whatever it says."""
     learner = grown(**settings)
     assert len(learner.experiment.arms) == 3
-    message = "be asked where there are two arms, if it is about both"
+    message = ASKED_IN_PUBLIC if "public_arms" in settings else ASKED
     for logged in (False, True):
         report = replace(
-            good_report(learner, logged=logged), question=number(TONE, feature), ranking=()
+            good_report(learner, logged=logged), question=number(LOGGED_LEVEL, feature), ranking=()
         )
         for payload in (report.payload, b"", b"\1"):
             refused(learner, replace(report, payload=payload), "UNKNOWN_QUESTION", message)
@@ -128,7 +121,7 @@ def test_where_there_are_two_arms_a_row_may_tell_of_both(epsilon: float) -> None
     counted = learner.status().reports["clinic-b"]
     rng, release = random.Random(0), learner.release()
     for feature in (0, 1):
-        question = number(TONE, feature)
+        question = number(LOGGED_LEVEL, feature)
         report = person(rng, release, population=1, logged=True, question=question)
         assert report.payload
         learner.receive(report)
@@ -160,12 +153,12 @@ def test_a_ranking_has_every_arm_once(ranking: tuple[int, ...], message: str) ->
 def test_where_arms_are_public_nobody_compares_two(kind: int) -> None:
     learner = grown(public_arms=True)
     report = replace(good_report(learner), question=number(kind, 0), ranking=())
-    refused(learner, report, "UNKNOWN_QUESTION", "whose arms are public")
+    refused(learner, report, "UNKNOWN_QUESTION", ASKED_IN_PUBLIC)
 
 
 def symbols(cells: int, *numbers: int) -> int:
     """The symbols 2·cell + (1 if plus) in base 2N, the first one lowest."""
-    return sum(each * (2 * cells) ** place for place, each in enumerate(numbers))
+    return sum(each * (2 * cells) ** index for index, each in enumerate(numbers))
 
 
 def uniform(path: str, *arms: int, waiting: tuple[int, ...] = ()) -> BinPolicy:
@@ -173,32 +166,32 @@ def uniform(path: str, *arms: int, waiting: tuple[int, ...] = ()) -> BinPolicy:
 
 
 def eight_bins(epsilon: float, *, release_every: int = 10**6) -> sv.Learner:
-    """A learner with eight contested bins: a state made by hand, by cutting the root."""
+    """A learner with eight contested bins: a state made by hand, by splitting the root."""
     learner = sv.Learner(whispering(epsilon=epsilon, release_every=release_every))
     table = json.loads(learner.to_json())
-    board = table["board"]
+    state = table["state"]
     nodes = 15
-    for name, rows in board.items():
-        if name not in ("totals", "experience", "audit", "events", "contested"):
-            board[name] = [rows[0]] * nodes
+    for name, rows in state.items():
+        if name not in ("totals", "events", "contested"):
+            state[name] = [rows[0]] * nodes
     nodes_of = ["".join(sides) for n in range(4) for sides in itertools.product("01", repeat=n)]
-    board["child"] = [2 * node + 1 if node < 7 else node for node in range(nodes)]
-    board["depth"] = [len(path) for path in nodes_of]
+    state["tree.child"] = [2 * node + 1 if node < 7 else node for node in range(nodes)]
+    state["tree.depth"] = [len(path) for path in nodes_of]
     lengths = [0.5 ** len(path) for path in nodes_of]
     lows = [int(path or "0", 2) * length for path, length in zip(nodes_of, lengths, strict=True)]
-    board["edges"] = [
+    state["tree.edges"] = [
         [[low, low + length], [0.0, 1.0]] for low, length in zip(lows, lengths, strict=True)
     ]
-    board["mass"] = [[length] * 3 for length in lengths]
-    board["away"] = [0.0, *[-1.0, 1.0] * 7]
-    board["anew"] = [[0.0, 0.0], *[[0.01, 0.01]] * (nodes - 1)]
-    board["contested"] = list(range(7, nodes))
-    board["totals"][:2] = [nodes, 8]
+    state["mass"] = [[length] * 3 for length in lengths]
+    state["shift"] = [0.0, *[-1.0, 1.0] * 7]
+    state["slope_variance"] = [[0.0, 0.0], *[[0.01, 0.01]] * (nodes - 1)]
+    state["contested"] = list(range(7, nodes))
+    state["totals"][0][:2] = [nodes, 8]
     paths, cuts = nodes_of[7:], dict.fromkeys(nodes_of[:7], 0)
     bins = [uniform(path, 0, 1, waiting=(2,)) for path in paths]
     release = replace(learner.release(), partition=Partition(2, cuts), bins=tuple(bins))
     table["release"] = release.to_table()
-    table["layouts"] = [[path, 1, [0, 1], [2]] for path in paths]
+    table["past"] = [[path, 1, [0, 1], [2]] for path in paths]
     return sv.Learner.from_json(json.dumps(table))
 
 
@@ -235,18 +228,19 @@ def test_a_half_that_is_a_cell_tells_of_its_bin_and_of_the_difference(side: int,
         payload=bytes([2 * (6 + side) + plus]),
     )
     learner.receive(report)
-    board = board_of(learner)
-    whole, difference = board.mass_lean[7:15, 0, 0], board.mass_lean[7:15, 0, 2]
+    state = whisper_state_of(learner)
+    told = state.mass_told
+    whole, difference = told.vector[7:15, 0, 0], told.vector[7:15, 0, 2]
     sign = 1 if plus else -1
     assert np.sign(whole).tolist() == [0, 0, 0, sign, 0, 0, 0, 0]
     assert difference.tolist() == (whole if side else -whole).tolist()
-    assert not board.mass_lean[:, 0, 1].any()
+    assert not told.vector[:, 0, 1].any()
     # Nothing was said of the other bins, and that is worth as much.
-    info = board.mass_info[7:15, 0]
-    assert (info[:, [0, 2]] == info[0, 0]).all()
-    assert info[0, 0] > 0
-    assert not info[:, 1].any()
-    assert not board.info.any()
+    precision = told.precision[7:15, 0]
+    assert (precision[:, [0, 2]] == precision[0, 0]).all()
+    assert precision[0, 0] > 0
+    assert not precision[:, 1].any()
+    assert not state.served.precision.any()
 
 
 def test_stray_bits_are_refused() -> None:
@@ -254,7 +248,7 @@ def test_stray_bits_are_refused() -> None:
     learner = sv.Learner(whispering(epsilon=1.0))
     good = good_report(learner)
     for bits in (2, 3, 128):
-        refused(learner, replace(good, payload=bytes([bits])), "MALFORMED", "hold 1 of 1 cells")
+        refused(learner, replace(good, payload=bytes([bits])), "MALFORMED", "holds 1 of 1 cells")
     for bits in (0, 1):
         learner.receive(replace(good, payload=bytes([bits])))
 
@@ -286,20 +280,19 @@ def settled() -> sv.Learner:
         sv.Learner(whispering(horizon=300, epsilon=8.0, release_every=10)),
         random.Random(0),
     )
-    release = learner.release()
-    cells = sheet(release, population=0, by_arm=False)
     for _ in range(4000):
         release = learner.release()
-        cells = sheet(release, population=0, by_arm=False)
-        if cells is None:
+        layout = cell_layout(release, population=0, by_arm=False)
+        if layout is None:
             return learner
         # Everybody says that the first arm is better, wherever they are.
-        mechanism, place = cells.law.mechanism, rng.randrange(len(release.contested))
+        mechanism, halves = layout.mechanism.mechanism, layout.mechanism.halves
+        index = rng.randrange(len(release.contested))
         values = [0] * mechanism.cells
-        chosen = [place] if mechanism.size == 1 else range(mechanism.size)
+        chosen = [index] if mechanism.size == 1 else range(mechanism.size)
         for cell in chosen:
-            values[2 * cell + rng.randrange(2) if cells.law.halves else cell] = 1
-        question = number(CONTRAST, rng.randrange(2) if cells.law.halves else None)
+            values[2 * cell + rng.randrange(2) if halves else cell] = 1
+        question = number(CONTRAST, rng.randrange(2) if halves else None)
         report = sv.Report(
             learner.experiment.fingerprint,
             release.version,
@@ -331,185 +324,3 @@ def test_where_everything_is_settled_reports_are_empty() -> None:
     assert learner.status().dropped_cells == 1
     assert learner.release().version == status.release
     assert sv.Learner.from_json(learner.to_json()).to_json() == learner.to_json()
-
-
-@pytest.mark.parametrize(
-    "behaviour",
-    [
-        (-0.1, 0.6, 0.5),
-        (0.5, 0.4, 0.2),
-        (0.5, 0.5, 1e-6),
-        (float("nan"), 0.5, 0.5),
-        (float("inf"), 0.5, 0.5),
-        ("0.5", 0.25, 0.25),
-        (True, 0, 0),
-        (None, 0.5, 0.5),
-        (),
-        "abc",
-        0.5,
-        {0: 1.0},
-    ],
-)
-def test_behaviour_that_cannot_be_is_refused(behaviour: Any) -> None:
-    with pytest.raises(
-        sv.ExperimentError, match="behaviour of population 'b' must be numbers >= 0 that add up"
-    ):
-        sv.Population("b", 1.0, 10, behaviour)
-
-
-@pytest.mark.parametrize("behaviour", [(1.0,), (0.5, 0.5), (0.25,) * 4])
-def test_behaviour_has_a_chance_for_each_arm(behaviour: tuple[float, ...]) -> None:
-    with pytest.raises(sv.ExperimentError, match="must have one chance for each of 3 arms"):
-        whispering(auxiliary=[sv.Population("b", 1.0, 10, behaviour)])
-
-
-def test_behaviour_that_can_be_is_kept() -> None:
-    for behaviour in ([0, 0, 1], (0.1, 0.2, 0.7), [1 / 3] * 3):
-        kept = whispering(auxiliary=[sv.Population("b", 1.0, 10, behaviour)])
-        assert sv.Experiment.from_table(json.loads(json.dumps(kept.to_table()))) == kept
-        assert kept.auxiliary[0].behaviour == tuple(behaviour)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"guarantee": "certain"}, "the guarantee of whisper must be 'regret' or 'certified'"),
-        ({"guarantee": None}, "the guarantee of whisper must be"),
-        ({"delta": 0}, r"delta of whisper must lie in \(0, 1\); got 0"),
-        ({"delta": 1}, r"delta of whisper must lie in \(0, 1\); got 1"),
-        ({"delta": -0.1}, "delta of whisper must lie in"),
-        ({"delta": float("nan")}, "delta of whisper must lie in"),
-        ({"delta": "0.1"}, "delta of whisper must lie in"),
-        ({"delta": True}, "delta of whisper must lie in"),
-        ({"public_arms": 1}, "public_arms of whisper must be true or false; got 1"),
-        ({"public_arms": "no"}, "public_arms of whisper must be true or false"),
-        ({"public_arms": None}, "public_arms of whisper must be true or false"),
-        (
-            {"public_arms": True, "guarantee": "certified"},
-            "must have private arms for its certified guarantee",
-        ),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(sv.ExperimentError, match=message):
-        sv.Whisper(**settings)
-    with pytest.raises(sv.ExperimentError, match=message):
-        experiment(method={"name": "whisper", **settings})
-
-
-def test_settings_of_the_other_method_are_refused() -> None:
-    for method in ({"name": "whisper", "c": 1.0}, {"name": "ldpmab", "delta": 0.1}):
-        with pytest.raises(sv.ExperimentError, match="have only the keys"):
-            experiment(method=method)
-
-
-def wired(bins: list[dict[str, Any]], *, public: bool = False) -> sv.Release:
-    """A release of one cut as it comes over the wire."""
-    table = sv.Learner(whispering(public_arms=public)).release().to_table()
-    table |= {"cuts": {"": 0}, "sottovoce": 1, "kind": "release"}
-    table["bins"] = [{"bin": str(side), **entry} for side, entry in enumerate(bins)]
-    return wire.release_from_json(json.dumps(table))
-
-
-GOOD = {"arms": [1], "propensities": [1.0]}
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [
-        {"arms": [0, 1], "propensities": [0.0, 1.0]},
-        {"arms": [0, 1], "propensities": [-0.5, 1.5]},
-        {"arms": [0, 1], "propensities": [0.25, 0.75]},
-        {"arms": [0, 1], "propensities": [0.5, 0.5 + 1e-10]},
-        {"arms": [0, 1], "propensities": [0.5]},
-        {"arms": [0, 1], "propensities": ["0.5", "0.5"]},
-        {"arms": [0, 1, 2], "propensities": [1 / 3] * 3},
-        {"arms": [1, 0], "propensities": [0.5, 0.5]},
-        {"arms": [0, 1], "propensities": [0.5, 0.5], "waiting": [1]},
-        {"arms": [0, 1], "propensities": [0.5, 0.5], "waiting": [2, 2]},
-        {"arms": [0, 1], "propensities": [0.5, 0.5], "waiting": [3]},
-        {"arms": [0, 1], "propensities": [0.5, 0.5], "waiting": [-1]},
-        {"arms": [0, 1], "propensities": [0.5, 0.5], "waiting": None},
-        {"arms": [0, 1], "propensities": [0.5, 0.5], "waiting": "2"},
-        {"arms": [1], "propensities": [1.0], "waiting": [2]},
-        {"arms": [1], "propensities": [0.5]},
-        {"arms": [], "propensities": []},
-        {"arms": [], "propensities": [], "waiting": [0, 1]},
-        {"arms": [0, 0], "propensities": [0.5, 0.5]},
-        {"arms": [0, True], "propensities": [0.5, 0.5]},
-    ],
-)
-def test_a_release_that_no_learner_makes_is_refused(entry: dict[str, Any]) -> None:
-    wired([GOOD, {"arms": [0, 2], "propensities": [0.5, 0.5], "waiting": [1]}])
-    with pytest.raises(sv.WireError) as caught:
-        wired([GOOD, entry])
-    assert caught.value.reason is sv.Rejection.MALFORMED
-
-
-def asking(share: Any, **settings: Any) -> str:
-    """The text of a first release, with another share of people who are asked how it went."""
-    release = sv.Learner(whispering(**settings)).release()
-    return json.dumps(json.loads(wire.release_to_json(release)) | {"reward_share": share})
-
-
-@pytest.mark.parametrize("share", [0, 1, 24, 159, 160])
-def test_how_many_are_asked_how_it_went_survives_the_wire(share: int) -> None:
-    release = replace(sv.Learner(whispering()).release(), reward_share=share)
-    assert wire.release_from_bytes(wire.release_to_bytes(release)) == release
-    assert wire.release_from_json(wire.release_to_json(release)) == release
-    assert wire.release_from_json(asking(share)) == release
-    # Nothing is said where nobody is asked.
-    told = json.loads(wire.release_to_json(release))
-    assert told.get("reward_share") == (share or None)
-
-
-def test_a_learner_asks_some_how_it_went_where_there_are_auxiliary_populations() -> None:
-    for settings in ({}, {"public_arms": True}, {"guarantee": "certified"}, {"arms": 2}):
-        assert sv.Learner(whispering(**settings)).release().reward_share == 24
-        alone = sv.Learner(whispering(auxiliary=[], **settings)).release()
-        assert alone.reward_share == 0
-        assert "reward_share" not in json.loads(wire.release_to_json(alone))
-        assert wire.release_from_bytes(wire.release_to_bytes(alone)) == alone
-    assert ldpmab_grown().release().reward_share == 0
-
-
-@pytest.mark.parametrize("share", [-1, 161, 10**30, 1.5, 24.0, True, "24", None, [24], {}])
-def test_a_release_that_asks_an_impossible_share_is_refused(share: Any) -> None:
-    with pytest.raises(sv.WireError, match="reward_share must be a whole number from 0 to 160"):
-        wire.release_from_json(asking(share))
-
-
-@pytest.mark.parametrize("share", [1, 24, 160, -1, True, False, "0", 0.0])
-def test_a_release_that_asks_where_there_is_nothing_to_check_is_refused(share: Any) -> None:
-    """Without auxiliary populations, or with the other method, nobody has promised anything."""
-    ldpmab = json.loads(wire.release_to_json(ldpmab_grown().release()))
-    assert ldpmab["experiment"]["auxiliary"]
-    for text in (asking(share, auxiliary=[]), json.dumps(ldpmab | {"reward_share": share})):
-        with pytest.raises(sv.WireError, match="must be a whole number from 0 to 0") as caught:
-            wire.release_from_json(text)
-        assert caught.value.reason is sv.Rejection.MALFORMED
-    wire.release_from_json(asking(0, auxiliary=[]))
-    wire.release_from_json(json.dumps(ldpmab | {"reward_share": 0}))
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [
-        {"arms": [0, 1], "propensities": [0.5, 0.5], "waiting": [2]},
-        {"arms": [0, 1, 2], "propensities": [0.5, 0.25, 0.25]},
-        {"arms": [0, 1, 2], "propensities": [0.0, 0.5, 0.5]},
-    ],
-)
-def test_public_arms_are_all_on_offer_with_equal_chances(entry: dict[str, Any]) -> None:
-    wired([GOOD, {"arms": [0, 1, 2], "propensities": [1 / 3] * 3}], public=True)
-    with pytest.raises(
-        sv.WireError, match=r"offer all live arms, with equal chances|be one for each"
-    ):
-        wired([GOOD, entry], public=True)
-
-
-@each_setting
-def test_every_release_of_a_learner_survives_the_wire(settings: dict[str, Any]) -> None:
-    learner = sv.Learner(whispering(**settings))
-    for release in send(learner, random.Random(0), 600, target_only="guarantee" in settings):
-        assert wire.release_from_bytes(wire.release_to_bytes(release)) == release

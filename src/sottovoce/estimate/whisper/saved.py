@@ -64,9 +64,7 @@ def _fill(name: str, array: Any, came: Any) -> None:
             _fill(f"{name}.{field}", array[field], column)
         return
     values = np.array(came).reshape(array.shape)
-    with np.errstate(
-        invalid="ignore"
-    ):  # what is no whole number becomes some other, and is refused
+    with np.errstate(invalid="ignore"):  # an infinite count becomes some other, and is refused
         entries = values.astype(array.dtype)
     if not np.isfinite(entries).all():
         raise ValueError(f"{name} must be finite")
