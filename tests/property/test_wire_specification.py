@@ -21,8 +21,8 @@ from recordings.cases import LOGS
 from recordings.record import HERE
 from sottovoce import wire
 from sottovoce.server.keys import SigningKey
-from sottovoce.shared import subset
 from sottovoce.shared.signed import SignedRelease
+from sottovoce.shared.whisper import subset
 from support import specification as spec
 
 ROOT = Path(__file__).parents[2]

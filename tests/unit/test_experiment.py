@@ -137,7 +137,10 @@ def test_a_toml_file_and_python_make_the_same_experiment(tmp_path: Path) -> None
         (TOML.replace("users = 5000", ""), r"it lacks \['users'\]"),
         (TOML.replace("[[context]]", "[[contexts]]"), "contexts"),
         ("context = 3\narms=['a','b']\nepsilon=1", "context must be a list of tables; got 3"),
-        (TOML.replace('preset = "paper"', 'present = "paper"'), "method must have only the keys"),
+        (
+            TOML.replace('preset = "paper"', 'present = "paper"'),
+            "method ldpmab must have only the keys",
+        ),
     ],
 )
 def test_a_bad_toml_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
