@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
-from sottovoce.device.contribute.contribute import contribute
+from sottovoce.device.contribute.contribute import Custodian, contribute
 from sottovoce.shared import wire
 from sottovoce.shared.whisper.questions import sheet
 from sottovoce.shared.whisper.subset import unpack
@@ -26,10 +26,10 @@ from support.custodians import HEADER, clinic, good_rows, write_csv
 
 PROCESS = """
 import json, sys
-from sottovoce.device.contribute.contribute import contribute
+from sottovoce.device.contribute.contribute import Custodian, contribute
 settings = json.loads(sys.argv[1])
 print("begun", flush=True)
-done = contribute(settings.pop("server"), settings.pop("files"), **settings)
+done = contribute(settings.pop("server"), settings.pop("files"), Custodian(**settings))
 print(done.sent)
 """
 
@@ -152,7 +152,7 @@ def test_two_processes_cannot_have_one_journal(tmp_path: Path) -> None:
         contribute(
             server.address,
             [path],
-            **settings(server, state=tmp_path / "journal", chunk=50, progress=wait),
+            Custodian(**settings(server, state=tmp_path / "journal", chunk=50, progress=wait)),
         )
     assert len(server.log) == 50
 
@@ -166,7 +166,7 @@ def test_csv_and_parquet_teach_a_learner_over_http(tmp_path: Path) -> None:
         done = contribute(
             server.address,
             [first, second],
-            **settings(server, state=tmp_path / "journal", chunk=400),
+            Custodian(**settings(server, state=tmp_path / "journal", chunk=400)),
         )
         assert (done.rows, done.sent, done.stored) == (3000, 3000, 3000)
         assert server.learner.status().reports["clinic-b"] == 3000

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.device.contribute.contribute import contribute
+from sottovoce.device.contribute.contribute import Custodian, contribute
 from sottovoce.lab.environments import Exponential, regret_at_random
 from sottovoce.lab.local_server import LocalServer, running
 from sottovoce.lab.people import features_of
@@ -103,12 +103,14 @@ def test_populations_stream_at_the_same_time(tmp_path: Path) -> None:
         done = contribute(
             server.url,
             [rows],
-            experiment=experiment.fingerprint,
-            keys=[server.key],
-            population="clinic",
-            epsilon=4.0,
-            chunk=60,
-            state=tmp_path / "journal",
+            Custodian(
+                experiment=experiment.fingerprint,
+                keys=[server.key],
+                population="clinic",
+                epsilon=4.0,
+                chunk=60,
+                state=tmp_path / "journal",
+            ),
         )
         for each in coming:
             each.result()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import sottovoce as sv
-from sottovoce.device.contribute.contribute import contribute
+from sottovoce.device.contribute.contribute import Custodian, contribute
 from sottovoce.device.contribute.summary import Contribution
 from support.custodian_server import CustodianServer
 
@@ -50,4 +50,4 @@ def hand_in(server: CustodianServer, files: Sequence[Path], **settings: Any) -> 
         "transport": server.transport,
         "patience": 0.0,
     }
-    return contribute(server.address, files, **{**defaults, **settings})
+    return contribute(server.address, files, Custodian(**{**defaults, **settings}))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sottovoce.device.contribute.journal import Begun, Journal, Pins
-from sottovoce.device.contribute.link import Link
+from sottovoce.device.contribute.link import Link, Timer
 from sottovoce.device.device import Device
 from sottovoce.device.transport import Request, Response
 from sottovoce.shared import wire
@@ -58,8 +58,7 @@ def link(server: CustodianServer, time: Time, patience: float = 300.0) -> Link:
         keys=[server.key],
         transport=server.transport,
         patience=patience,
-        sleep=time.sleep,
-        clock=lambda: time.now,
+        timer=Timer(sleep=time.sleep, clock=lambda: time.now),
     )
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.device.contribute import command
+from sottovoce.device import transport as http
 from sottovoce.device.contribute.contribute import default_state
 from sottovoce.device.contribute.journal import Journal
-from sottovoce.device.contribute.rows import Row
-from sottovoce.device.contribute.summary import Contribution, Progress, describe
+from sottovoce.device.contribute.rows import Row, renamed_columns
+from sottovoce.device.contribute.summary import Progress, describe
 from sottovoce.device.transport import Request, Response
 from sottovoce.shared import wire
 from sottovoce.shared.errors import OutboxError, RowsError, SignatureError, TransportError
@@ -468,30 +468,17 @@ def test_a_summary_says_what_became_of_the_rows(
     assert third[-1] == "The server refused 1: implausible."
 
 
-def commanded(server: CustodianServer, path: Path, **settings: Any) -> Contribution:
-    defaults: dict[str, Any] = {
-        "server": server.address,
-        "experiment": server.experiment.fingerprint,
-        "keys": [server.key],
-        "population": "clinic-b",
-        "epsilon": 4.0,
-        "arm": "given",
-        "reward": "outcome",
-        "rename": ["age=years", "activity=how=active"],
-        "refused": None,
-        "only_check": False,
-        "patience": 1.0,
-        "progress": None,
-        "on_wait": None,
-    }
-    return command.run([path], **{**defaults, **settings})
-
-
-def test_the_command_renames_columns(tmp_path: Path, state: Path) -> None:
+def test_columns_may_have_other_names_than_features(tmp_path: Path, state: Path) -> None:
     header = ["years", "how=active", "given", "outcome"]
     path = write_csv(tmp_path / "rows.csv", good_rows(5), header=header)
+    renamed = renamed_columns(["age=years", "activity=how=active"])
+    columns = {"arm_column": "given", "reward_column": "outcome", "renamed": renamed}
     with serving(clinic()) as server:
-        assert commanded(server, path, state=state).stored == 5
-        for wrong in ("age", "age=", "=years"):
-            with pytest.raises(RowsError, match="feature=column"):
-                commanded(server, path, state=state, rename=[wrong])
+        done = hand_in(server, [path], state=state, transport=http.send, **columns)
+        assert done.stored == 5
+
+
+@pytest.mark.parametrize("wrong", ["age", "age=", "=years"])
+def test_a_renamed_column_must_say_of_which_feature(wrong: str) -> None:
+    with pytest.raises(RowsError, match="feature=column"):
+        renamed_columns([wrong])

@@ -56,7 +56,9 @@ def contribute(
     A run that is stopped goes on where it was when it is started again. Exit code 75: the server
     could not be reached for too long; start again later.
     """
-    from sottovoce.device.contribute.command import run
+    from sottovoce.device.contribute.contribute import Custodian
+    from sottovoce.device.contribute.contribute import contribute as run
+    from sottovoce.device.contribute.rows import renamed_columns
     from sottovoce.device.contribute.summary import Progress as Far
     from sottovoce.device.contribute.summary import describe
 
@@ -74,16 +76,14 @@ def contribute(
             bars.console.print(f"{trouble}: next try in {seconds:.0f} s", highlight=False)
 
         try:
-            done = run(
-                data or [],
-                server=server,
+            custodian = Custodian(
                 experiment=experiment,
                 keys=key,
                 population=population,
                 epsilon=epsilon,
-                arm=arm,
-                reward=reward,
-                rename=rename or [],
+                arm_column=arm,
+                reward_column=reward,
+                renamed=renamed_columns(rename or []),
                 state=state,
                 refused=refused,
                 only_check=check,
@@ -91,6 +91,7 @@ def contribute(
                 progress=show,
                 on_wait=waits,
             )
+            done = run(server, data or [], custodian)
         except TransportError as error:
             errors.print(f"error: {error}", style="red", highlight=False, markup=False)
             raise typer.Exit(TRY_LATER) from None

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Unpack
 
-from sottovoce.device.session import Session, Settings
+from sottovoce.device.session import ClientSettings, Session
 from sottovoce.device.steps import Done, Pause, Result, Steps
 from sottovoce.device.transport import AsyncTransport, Request, Response, send
 from sottovoce.shared.errors import TransportError
@@ -29,7 +29,7 @@ class AsyncClient(Session):
         *,
         transport: AsyncTransport = send_in_thread,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        **settings: Unpack[Settings],
+        **settings: Unpack[ClientSettings],
     ) -> None:
         super().__init__(server, **settings)
         self._transport = transport

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Unpack
 
-from sottovoce.device.session import Session, Settings
+from sottovoce.device.session import ClientSettings, Session
 from sottovoce.device.steps import Done, Pause, Result, Steps
 from sottovoce.device.transport import Request, Response, Transport, send
 from sottovoce.shared.errors import TransportError
@@ -35,7 +35,7 @@ class Client(Session):
         *,
         transport: Transport = send,
         sleep: Callable[[float], None] = time.sleep,
-        **settings: Unpack[Settings],
+        **settings: Unpack[ClientSettings],
     ) -> None:
         super().__init__(server, **settings)
         self._transport = transport

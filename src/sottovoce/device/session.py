@@ -5,9 +5,10 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike
-from typing import Any, Required, TypedDict
+from typing import Any, Required, TypedDict, Unpack
 
 from sottovoce.device.backoff import Backoff
 from sottovoce.device.device import Device
@@ -33,7 +34,7 @@ _random = secrets.SystemRandom().random
 _logger = logging.getLogger(__name__)
 
 
-class Settings(TypedDict, total=False):
+class ClientSettings(TypedDict, total=False):
     """The settings of both clients; ``Client`` explains them."""
 
     experiment: Required[str]
@@ -48,49 +49,53 @@ class Settings(TypedDict, total=False):
     jitter: Callable[[], float]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chosen:
+    """The same settings, with what is taken where none was given."""
+
+    experiment: str
+    keys: Sequence[str]
+    outbox: str | PathLike[str] | None = None
+    ledger: Spends | None = None
+    population: str = TARGET
+    most_epsilon: float | None = None
+    public_arms: bool = False
+    refresh_every: float = REFRESH_EVERY
+    clock: Callable[[], float] = time.monotonic
+    jitter: Callable[[], float] = _random
+
+
 class Session(Runner):
     """What both clients share: one device, the release it follows, and its outbox."""
 
-    def __init__(
-        self,
-        server: str,
-        *,
-        experiment: str,
-        keys: Sequence[str],
-        outbox: str | PathLike[str] | None = None,
-        ledger: Spends | None = None,
-        population: str = TARGET,
-        most_epsilon: float | None = None,
-        public_arms: bool = False,
-        refresh_every: float = REFRESH_EVERY,
-        clock: Callable[[], float] = time.monotonic,
-        jitter: Callable[[], float] = _random,
-    ) -> None:
+    def __init__(self, server: str, **settings: Unpack[ClientSettings]) -> None:
         super().__init__()
-        check_address(server, experiment=experiment)
+        chosen = _Chosen(**settings)
+        check_address(server, experiment=chosen.experiment)
         self._server = server.rstrip("/")
-        self._experiment = experiment
-        self._verifier = Verifier(experiment=experiment, keys=keys)
+        self._experiment = chosen.experiment
+        self._verifier = Verifier(experiment=chosen.experiment, keys=chosen.keys)
+        outbox = chosen.outbox
         self._outbox: Keeps = MemoryOutbox() if outbox is None else Outbox(outbox)
         self._make_device = partial(
             Device,
-            population=population,
-            ledger=OneReport() if ledger is None else ledger,
-            most_epsilon=most_epsilon,
-            public_arms=public_arms,
+            population=chosen.population,
+            ledger=OneReport() if chosen.ledger is None else chosen.ledger,
+            most_epsilon=chosen.most_epsilon,
+            public_arms=chosen.public_arms,
         )
         self._device: Device | None = None
         self._known: Verified | None = None
-        self._clock = clock
-        self._refresh_every = refresh_every
-        self._next_look = clock()
+        self._clock = chosen.clock
+        self._refresh_every = chosen.refresh_every
+        self._next_look = chosen.clock()
         self._trouble = "none was asked for"
-        self._looking = Backoff(clock=clock, jitter=jitter)
+        self._looking = Backoff(clock=chosen.clock, jitter=chosen.jitter)
         self._sender = Sender(
             self._server,
-            experiment=experiment,
+            experiment=chosen.experiment,
             outbox=self._outbox,
-            backoff=Backoff(clock=clock, jitter=jitter),
+            backoff=Backoff(clock=chosen.clock, jitter=chosen.jitter),
         )
         self._resume()
 

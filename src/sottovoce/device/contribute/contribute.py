@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -40,31 +40,12 @@ class _Plan:
     begun: Begun
 
 
-def contribute(
-    server: str,
-    files: Sequence[str | os.PathLike[str]],
-    *,
-    experiment: str,
-    keys: Sequence[str],
-    population: str,
-    epsilon: float,
-    arm_column: str = "arm",
-    reward_column: str = "reward",
-    renamed: Mapping[str, str] | None = None,
-    state: str | os.PathLike[str] | None = None,
-    refused: str | os.PathLike[str] | None = None,
-    only_check: bool = False,
-    chunk: int | None = None,
-    patience: float = PATIENCE,
-    transport: Transport = http.send,
-    progress: OnProgress | None = None,
-    on_wait: OnWait | None = None,
-) -> Contribution:
-    """Privatise each row of some files once, on this machine, and send the reports.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Custodian:
+    """Whose rows are contributed, and how.
 
-    files: .csv, .csv.gz or .parquet. Without files, only the reports that still wait are sent.
     experiment: its fingerprint. keys: the public keys that may sign its releases.
-    epsilon: the most ε that one row may spend.
+    population: whose rows these are. epsilon: the most ε that one row may spend.
     renamed: the column of each feature whose column has another name than the feature.
     state: the journal; see ``default_state``. Keep it: without it, rows would be sent again.
     refused: a file that lists the rows that do not fit, with file, line and reason.
@@ -72,29 +53,58 @@ def contribute(
     chunk: how many rows are read, privatised and sent at once. With fewer rows, reports follow the
         releases more closely. By default, as many as the learner takes in between two steps.
     patience: the run stops after this many seconds without any success at the server.
-    on_wait: called before each pause, with the trouble and the seconds.
+    progress, on_wait: called after each chunk, and before each pause with the trouble and the
+        seconds.
     """
-    most = None if chunk is None else check.whole_number(chunk, what="chunk", least=1)
+
+    experiment: str
+    keys: Sequence[str]
+    population: str
+    epsilon: float
+    arm_column: str = "arm"
+    reward_column: str = "reward"
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    state: str | os.PathLike[str] | None = None
+    refused: str | os.PathLike[str] | None = None
+    only_check: bool = False
+    chunk: int | None = None
+    patience: float = PATIENCE
+    transport: Transport = http.send
+    progress: OnProgress | None = None
+    on_wait: OnWait | None = None
+
+    def __post_init__(self) -> None:
+        if self.chunk is not None:
+            check.whole_number(self.chunk, what="chunk", least=1)
+
+
+def contribute(
+    server: str, files: Sequence[str | os.PathLike[str]], custodian: Custodian
+) -> Contribution:
+    """Privatise each row of some files once, on this machine, and send the reports.
+
+    files: .csv, .csv.gz or .parquet. Without files, only the reports that still wait are sent.
+    """
     link = Link(
         server,
-        experiment=experiment,
-        keys=keys,
-        transport=transport,
-        patience=patience,
-        on_wait=on_wait,
+        experiment=custodian.experiment,
+        keys=custodian.keys,
+        transport=custodian.transport,
+        patience=custodian.patience,
+        on_wait=custodian.on_wait,
     )
     public = link.release().experiment
-    pins = _agree(public, population=population, epsilon=epsilon)
-    most = most or min(max(public.release_every, FEWEST), MOST)
-    columns = Columns(arm_column, reward_column, dict(renamed or {}))
-    path = default_state(experiment, population) if state is None else Path(state)
+    pins = _agree(public, population=custodian.population, epsilon=custodian.epsilon)
+    most = custodian.chunk or min(max(public.release_every, FEWEST), MOST)
+    columns = Columns(custodian.arm_column, custodian.reward_column, dict(custodian.renamed))
+    path = Path(custodian.state or default_state(custodian.experiment, custodian.population))
     paths = [Path(os.fspath(each)) for each in files]
     with closing(Journal(path, pins=pins)) as journal:
-        run = _Run(link, journal, public, pins, columns, most, progress or _silent)
-        with _listing(refused, instead_of=[path, *paths]) as on_refusal:
+        run = _Run(link, journal, public, pins, columns, most, custodian.progress or _silent)
+        with _listing(custodian.refused, instead_of=[path, *paths]) as on_refusal:
             plans = run.plan(paths, on_refusal=on_refusal)
-        waited = journal.count(experiment=experiment)
-        if only_check:
+        waited = journal.count(experiment=custodian.experiment)
+        if custodian.only_check:
             return run.summary([run.checked(plan) for plan in plans], waited=0)
         link.send(journal)
         return run.summary([run.contribute(plan) for plan in plans], waited=waited)

@@ -9,6 +9,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from sottovoce.device.backoff import Backoff
 from sottovoce.device.contribute.journal import Journal
@@ -29,6 +30,14 @@ OnWait = Callable[[str, float], None]
 """Called before a pause, with the trouble and the seconds."""
 
 
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """How time is told and waited for."""
+
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+
+
 class Link:
     """One experiment on one server.
 
@@ -47,18 +56,18 @@ class Link:
         transport: Transport,
         patience: float,
         on_wait: OnWait | None = None,
-        sleep: Callable[[float], None] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
+        timer: Timer | None = None,
     ) -> None:
+        timer = timer or Timer()
         check_address(server, experiment=experiment)
         self._server, self._experiment = server.rstrip("/"), experiment
         self._verifier = Verifier(experiment=experiment, keys=keys)
         self._transport = transport
-        self._patience, self._sleep, self._clock = patience, sleep, clock
-        self._backoff = Backoff(clock=clock, jitter=secrets.SystemRandom().random)
+        self._patience, self._sleep, self._clock = patience, timer.sleep, timer.clock
+        self._backoff = Backoff(clock=timer.clock, jitter=secrets.SystemRandom().random)
         self._on_wait = on_wait
         self._known: Verified | None = None
-        self._success = clock()
+        self._success = timer.clock()
         self._trouble = ""
         self.taken = 0
         self.repeated = 0

@@ -152,3 +152,14 @@ def _text(value: Any) -> str:
         return str(int(value))
     # Anything else is neither a level nor an arm.
     return str(value) if type(value) is int else ""
+
+
+def renamed_columns(texts: Sequence[str]) -> dict[str, str]:
+    """Read the columns of renamed features, each written as feature=column."""
+    renamed = {}
+    for text in texts:
+        feature, sign, column = text.partition("=")
+        if not (feature and sign and column):
+            raise RowsError(must("a renamed feature", "be written as feature=column", repr(text)))
+        renamed[feature] = column
+    return renamed
