@@ -14,7 +14,7 @@ from sottovoce.lab.driver import AnyPolicy, Driver
 from sottovoce.lab.environments import Counts, Environment, Floats, behaviour, means_at
 from sottovoce.lab.methods import Playable, method_of
 from sottovoce.shared import check
-from sottovoce.shared.errors import ExperimentError, must
+from sottovoce.shared.errors import ExperimentError, Requirement, must
 from sottovoce.shared.experiment import Experiment, Population
 from sottovoce.shared.release import Release
 from sottovoce.shared.schema import Numeric
@@ -191,7 +191,7 @@ def simulate(
     )
 
 
-def _ability(policy: AnyPolicy, name: str, refusal: str) -> Any:
+def _ability(policy: AnyPolicy, name: str, refusal: Requirement) -> Any:
     """Return a method that not every policy has."""
     ability = getattr(policy, name, None)
     if ability is None:

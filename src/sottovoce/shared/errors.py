@@ -19,17 +19,50 @@ SottovoceError
 │   └── WireError       bytes or JSON that are not a message of this package
 └── StateError          a saved learner that cannot be resumed
 
-House rule: a message says what, the rule, and what came. It never holds a raw context or
-reward: of those, only the kind of value that came (see ``kind_of``).
+House rule: a message says what, the rule, and what came (see ``must``). It never holds a raw
+context or reward: of those, only the kind of value that came (see ``kind_of``). An answer or a log
+of the server leaves out what came (see ``SottovoceError.requirement``).
 """
 
 import math
+from dataclasses import dataclass
 from enum import Enum
 from numbers import Real
 
 
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A rule that was broken. hint: what to do, where that is not plain."""
+
+    what: str
+    rule: str
+    came: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what} must {self.rule}; got {self.came}" + self._hint
+
+    @property
+    def without_value(self) -> str:
+        """The message without what came."""
+        return f"{self.what} must {self.rule}" + self._hint
+
+    @property
+    def _hint(self) -> str:
+        return f"; {self.hint}" if self.hint else ""
+
+
 class SottovoceError(ValueError):
     """The root of the tree above."""
+
+    def __init__(self, message: str | Requirement) -> None:
+        super().__init__(message)
+
+    @property
+    def requirement(self) -> str:
+        """The message without what came, which may be anything, even the data of a person."""
+        message = self.args[0]
+        return message.without_value if isinstance(message, Requirement) else str(message)
 
 
 class ExperimentError(SottovoceError):
@@ -106,7 +139,7 @@ class Rejection(Enum):
 class Refused(SottovoceError):
     """A message that was not taken."""
 
-    def __init__(self, reason: Rejection, message: str) -> None:
+    def __init__(self, reason: Rejection, message: str | Requirement) -> None:
         super().__init__(message)
         self.reason = reason
 
@@ -119,9 +152,9 @@ class WireError(Refused):
     """Bytes or JSON that are not a message of this package."""
 
 
-def must(what: str, rule: str, came: object) -> str:
+def must(what: str, rule: str, came: object, *, hint: str = "") -> Requirement:
     """Return the one template for messages: ``epsilon must be finite and > 0; got -1``."""
-    return f"{what} must {rule}; got {came}"
+    return Requirement(what, rule, str(came), hint)
 
 
 def kind_of(value: object) -> str:

@@ -136,7 +136,12 @@ def report_to_json(report: Report) -> str:
 
 def report_from_json(text: str | bytes) -> Report:
     """Read a report from JSON."""
-    table = table_from_json(text, kind="report")
+    return report_from_table(parsed(text, kind="report"))
+
+
+def report_from_table(value: Any) -> Report:
+    """Read a report from JSON that is parsed already."""
+    table = _checked_table(value, kind="report")
     known = {"sottovoce", "kind", "experiment", "release", "population", "nonce"}
     whispered = "set" in table
     known |= {"set", "question", "ranking"} if whispered else {"payload"}
@@ -237,11 +242,19 @@ def _body(data: bytes, *, kinds: tuple[int, ...]) -> tuple[int, bytes]:
 
 def table_from_json(text: str | bytes, *, kind: str) -> dict[str, Any]:
     """Read a JSON object that says its wire version and its kind."""
+    return _checked_table(parsed(text, kind=kind), kind=kind)
+
+
+def parsed(text: str | bytes, *, kind: str) -> Any:
+    """Read any JSON."""
     try:
-        table = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
         # The decoder's own error holds the text, so it is not passed on.
         raise WireError(Rejection.MALFORMED, f"a {kind} must be valid JSON") from None
+
+
+def _checked_table(table: Any, *, kind: str) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise WireError(
             Rejection.MALFORMED, must(f"a {kind}", "be a JSON object", type(table).__name__)
@@ -260,9 +273,8 @@ def _check_version(version: int) -> None:
     came = str(version) if 0 <= version < 256 else "another number"
     if version > WIRE_VERSION:
         rule = f"be at most {WIRE_VERSION}"
-        raise WireError(
-            Rejection.NEWER_WIRE, must("the wire version", rule, f"{came}; upgrade sottovoce")
-        )
+        hint = "upgrade sottovoce"
+        raise WireError(Rejection.NEWER_WIRE, must("the wire version", rule, came, hint=hint))
     if version < 1:
         raise WireError(Rejection.MALFORMED, must("the wire version", "be at least 1", came))
 
