@@ -91,19 +91,19 @@ def test_where_nobody_helps_there_is_nothing_to_tell(server: LocalServer) -> Non
     assert sorted(named) == sorted(each.fingerprint for each in METHODS.values())
 
 
-def test_a_standing_from_before_there_was_a_diagnosis_has_none(server: LocalServer) -> None:
+def test_a_snapshot_from_before_there_was_a_diagnosis_has_none(server: LocalServer) -> None:
     of = METHODS["whisper"]
     server.wait_until_learned(of)
     learned = get(server, address(of, "/status")).json()["learned"]
     until(lambda: get(server, address(of)).json()["learned"] == learned)
-    found = server.store.standing(of.fingerprint)
+    found = server.store.snapshot(of.fingerprint)
     assert found is not None
     older = {name: each for name, each in json.loads(found[1]).items() if name != "diagnosis"}
     (number,) = query(
         server.store, "SELECT id FROM experiment WHERE fingerprint = :of", of=of.fingerprint
     )[0]
     with server.store._database.transaction(writes=True) as connection:
-        log.replace_note(connection, number, "standing", (found[0], json.dumps(older)))
+        log.replace_latest(connection, number, "standing", (found[0], json.dumps(older)))
     told = get(server, address(of)).json()
     assert told == {"learned": learned, "sources": [], "audit": None, "warnings": []}
     assert get(server, address(of, "")).status == 200

@@ -58,8 +58,8 @@ def check_that_all_was_learned(store: Store, database: str) -> None:
     name = walking().fingerprint
 
     def has_caught_up() -> bool:
-        standing = store.standing(name)
-        return standing is not None and standing[0] == store.length(name)
+        snapshot = store.snapshot(name)
+        return snapshot is not None and snapshot[0] == store.length(name)
 
     wait_until(has_caught_up, told="the learner must catch up")
     found = replay(store, name)

@@ -14,9 +14,10 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.server import learning
-from sottovoce.server.learning import School, Seat, learn_until
+from sottovoce.server.learning import ExperimentLearner, LearnerPool, learn_until
 from sottovoce.server.replay import replay
-from sottovoce.server.store.store import Learning, Store
+from sottovoce.server.status import Snapshot
+from sottovoce.server.store.store import LearnerSession, Store
 from sottovoce.shared import wire
 from sottovoce.shared.errors import StoreError
 from sottovoce.shared.experiment import canonical_json
@@ -67,11 +68,11 @@ def log() -> tuple[bytes, ...]:
     return tuple(reports)
 
 
-def learn(store: Store, *, turns: int = 3) -> School:
-    school = School(store)
+def learn(store: Store, *, turns: int = 3) -> LearnerPool:
+    pool = LearnerPool(store)
     for _ in range(turns):
-        school.turn()
-    return school
+        pool.poll()
+    return pool
 
 
 def check(store: Store) -> None:
@@ -84,14 +85,15 @@ def check(store: Store) -> None:
 def test_a_learner_learns_the_log_and_stops_where_it_will_go_on(store: Store) -> None:
     learn(store).close()
     check(store)
-    standing = store.standing(NAME)
-    assert standing == (len(log()), learning.standing_of(relearn(store, walking())[0]))
+    snapshot = store.snapshot(NAME)
+    learned = Snapshot.of(relearn(store, walking())[0])
+    assert snapshot == (len(log()), learned.to_json())
     release, rng = relearn(store, walking())[0].release(), random.Random(1)
     more = [report_of(release, rng) for _ in range(250)]
     store.append(NAME, [(nonce_of(each), each) for each in more])
     learn(store).close()
     assert store.releases(NAME) == relearn(store, walking())[1]
-    assert (store.standing(NAME) or (0,))[0] == len(log()) + 250
+    assert (store.snapshot(NAME) or (0,))[0] == len(log()) + 250
 
 
 SPOILED = {
@@ -114,7 +116,7 @@ def test_a_saved_learner_that_does_not_fit_is_not_needed(store: Store, how: str)
 def test_an_older_saved_learner_goes_over_what_was_published_since(store: Store) -> None:
     at = store.releases(NAME)
     assert len(at) == 1
-    session = store.learning(NAME)
+    session = store.learner_session(NAME)
     assert session is not None
     learner = sv.Learner(walking())
     learner.receive_many(store.read(NAME, after=0, limit=70))
@@ -136,16 +138,16 @@ def test_releases_that_do_not_follow_are_left_alone_and_the_others_go_on(
     forged = store.releases(NAME)
     other = other_experiment()
     add(store, other)
-    school = learn(store)
-    assert list(school._seats) == [other.fingerprint]
+    pool = learn(store)
+    assert list(pool._learners) == [other.fingerprint]
     assert "must follow from its log" in caplog.text
     assert caplog.text.count("cannot be learned") == 1
     assert store.releases(NAME) == forged
     # The lock is free: whoever is not put off may look.
-    session = store.learning(NAME)
+    session = store.learner_session(NAME)
     assert session is not None
     session.close()
-    school.close()
+    pool.close()
     assert "another text" in replay(store, NAME).troubles[0]
 
 
@@ -177,14 +179,14 @@ def test_nor_does_one_that_meets_a_mistake_of_ours(
 ) -> None:
     other = other_experiment()
     add(store, other)
-    turn = Seat.turn
+    turn = ExperimentLearner.poll
 
-    def mistaken(seat: Seat) -> bool:
-        if seat._learner.experiment.name == "other":
+    def mistaken(follower: ExperimentLearner) -> bool:
+        if follower._learner.experiment.name == "other":
             raise ZeroDivisionError
-        return turn(seat)
+        return turn(follower)
 
-    monkeypatch.setattr(Seat, "turn", mistaken)
+    monkeypatch.setattr(ExperimentLearner, "poll", mistaken)
     learn(store).close()
     check(store)
     assert f"experiment {other.fingerprint} cannot be learned" in caplog.text
@@ -195,17 +197,17 @@ def test_what_could_not_be_published_is_learned_again(
     store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The learner in memory is ahead of the database then, and must not stay so."""
-    publish, turns = Learning.publish, iter(range(1000))
+    publish, turns = LearnerSession.publish, iter(range(1000))
     failures = [0]
 
-    def failing(session: Learning, releases: Any, **notes: Any) -> None:
+    def failing(session: LearnerSession, releases: Any, **notes: Any) -> None:
         failures[0] += 1
         if failures[0] % 2:
             raise StoreError("the database must have room on its disk; as a test has it")
         publish(session, releases, **notes)
 
-    monkeypatch.setattr(Learning, "publish", failing)
-    monkeypatch.setattr(learning, "LONGEST_IN_TROUBLE", 0.01)
+    monkeypatch.setattr(LearnerSession, "publish", failing)
+    monkeypatch.setattr(learning, "LONGEST_PAUSE_IN_TROUBLE", 0.01)
     monkeypatch.setattr(learning, "READ_AT_ONCE", 333)
     monkeypatch.setattr(learning, "MOST_BYTES", 10_000)
     learn_until(lambda: store.newest(NAME) >= 4 or next(turns) > 200, store)
@@ -220,7 +222,7 @@ def test_a_database_that_is_away_is_told_of_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    monkeypatch.setattr(learning, "LONGEST_IN_TROUBLE", 0.01)
+    monkeypatch.setattr(learning, "LONGEST_PAUSE_IN_TROUBLE", 0.01)
     turns = iter(range(1000))
     learn_until(lambda: next(turns) > 20, Store.open(f"sqlite:///{tmp_path}/nowhere/store.db"))
     assert len(caplog.records) == 1

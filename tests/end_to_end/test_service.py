@@ -15,8 +15,8 @@ from sottovoce.lab.local_server import LocalServer, running
 from sottovoce.lab.people import features_of
 from sottovoce.lab.simulate import simulate
 from sottovoce.lab.visitors import Visit, visit
-from sottovoce.server.learning import standing_of
 from sottovoce.server.replay import replay
+from sottovoce.server.status import Snapshot
 from support.relearning import relearn
 from support.services import wait_until
 
@@ -122,9 +122,9 @@ def test_populations_stream_at_the_same_time(tmp_path: Path) -> None:
         assert server.store.releases(experiment.fingerprint) == releases
         found = replay(server.store, experiment.fingerprint)
         assert (found.troubles, found.waiting) == ((), 0)
-        standing = len(log), standing_of(learner)
+        snapshot = len(log), Snapshot.of(learner).to_json()
         told = "the diagnosis must follow a moment later"
-        wait_until(lambda: server.store.standing(experiment.fingerprint) == standing, told=told)
+        wait_until(lambda: server.store.snapshot(experiment.fingerprint) == snapshot, told=told)
     assert status["stored"] == status["learned"] == len(log) == 1500 + ROWS + 1000
     assert status["reports"] == {"target": 1500, "clinic": ROWS, "partner": 1000}
     # By the learner's rule: what was made for an older release is late, and counted as far as

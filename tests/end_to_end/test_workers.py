@@ -20,7 +20,7 @@ import sottovoce as sv
 from sottovoce.lab.environments import Slope
 from sottovoce.lab.visitors import Visit, visit
 from sottovoce.server.catalogue import Catalogue
-from sottovoce.server.ingest import Ingest
+from sottovoce.server.ingest import Ingest, RefusedReport
 from sottovoce.server.keys import SigningKey
 from sottovoce.server.replay import replay
 from sottovoce.server.store.postgres import LOCK
@@ -126,7 +126,7 @@ def test_a_worker_refuses_nothing_that_the_database_knows(
             with pytest.raises(StoreError):
                 await ingest.put([report])
         monkeypatch.setattr(store, "newest_versions", newest_versions)
-        assert (await ingest.put([report])).refused == [(0, Rejection.UNKNOWN_RELEASE)]
+        assert (await ingest.put([report])).refused == [RefusedReport(0, Rejection.UNKNOWN_RELEASE)]
         publish(store, second)
         assert (await ingest.put([report])).stored == 1
         running.cancel()
@@ -152,7 +152,7 @@ def first_two(store: Store) -> tuple[LoggedRelease, bytes]:
 
 
 def publish(store: Store, release: LoggedRelease) -> None:
-    session = store.learning(walking().fingerprint)
+    session = store.learner_session(walking().fingerprint)
     assert session is not None
     session.publish([release])
     session.close()
@@ -176,5 +176,5 @@ def come(service: Service, seed: int) -> Visit:
 
 
 def has_learned_all(store: Store) -> bool:
-    standing = store.standing(pair().fingerprint)
-    return standing is not None and standing[0] == 2 * PEOPLE
+    snapshot = store.snapshot(pair().fingerprint)
+    return snapshot is not None and snapshot[0] == 2 * PEOPLE

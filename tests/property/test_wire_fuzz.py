@@ -266,7 +266,7 @@ def set_up(store: Store, studies: Sequence[Study]) -> None:
         name = study.experiment.fingerprint
         texts = [wire.release_to_json(release) for release in study.releases]
         store.add_experiment(name, canonical_json(study.experiment.to_table()).decode(), texts[0])
-        session = store.learning(name)
+        session = store.learner_session(name)
         assert session is not None
         session.publish([LoggedRelease(n, 0, text) for n, text in enumerate(texts[1:], 2)])
         session.close()
@@ -299,9 +299,9 @@ async def feed(
             assert len(verdicts) == len(reports)
             receipt = await ingest.put(reports)
             outcomes.update({"stored": receipt.stored, "repeated": receipt.repeated})
-            outcomes.update(reason.value for _, reason in receipt.refused)
+            outcomes.update(each.reason.value for each in receipt.refused)
             assert receipt.stored + receipt.repeated + len(receipt.refused) == len(reports)
-            refused.update((reports[place], None) for place, _ in receipt.refused)
+            refused.update((reports[each.index], None) for each in receipt.refused)
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

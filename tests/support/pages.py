@@ -6,6 +6,7 @@ from typing import Any
 
 import sottovoce as sv
 from sottovoce.server.page import render
+from sottovoce.server.status import ExperimentStatus, Snapshot
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import uniform
 from support.examples import experiment
@@ -40,8 +41,8 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self.open[-1:] == ["title"]:
             self.titles.append(data)
-        elif self.open[-1:] != ["style"]:
-            self.words.append(data)
+        elif self.open[-1:] != ["style"] and data.strip():
+            self.words.append(" ".join(data.split()))
 
     @property
     def text(self) -> str:
@@ -65,6 +66,7 @@ def release_of(
     return sv.Release(of, 3, partition, policies)
 
 
-def page_of(release: sv.Release, standing: dict[str, Any] | None = None, **counts: int) -> Page:
-    counts = {"stored": 0, "learned": 0, **counts}
-    return Page(render(release, standing or {}, **counts))
+def page_of(
+    release: sv.Release, *, stored: int = 0, learned: int = 0, snapshot: Snapshot | None = None
+) -> Page:
+    return Page(render(ExperimentStatus(release, stored, learned, snapshot or Snapshot())))

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from sottovoce.server.store.store import Learning, Store
+from sottovoce.server.store.store import LearnerSession, Store
 
 NAME = "0123456789abcdef"
 OTHER = "fedcba9876543210"
@@ -21,10 +21,10 @@ def opened(url: str) -> Store:
     return store
 
 
-def learning(store: Store) -> Learning:
+def learning(store: Store) -> LearnerSession:
     """Take the lock that is free by now, or will be in a moment."""
     for _ in range(200):
-        session = store.learning(NAME)
+        session = store.learner_session(NAME)
         if session is not None:
             return session
         time.sleep(0.05)

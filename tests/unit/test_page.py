@@ -3,14 +3,19 @@
 import json
 import math
 import re
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
 import sottovoce as sv
-from sottovoce.server import learning
+from sottovoce.estimate.history import Certificate
+from sottovoce.estimate.learner import Status
+from sottovoce.estimate.method import CellEstimate
+from sottovoce.server.diagnosis import DiagnosisSummary, SourceSummary
+from sottovoce.server.formatting import bins_of, describe_path, describe_range, ticks
 from sottovoce.server.page import render
-from sottovoce.server.words import bins_of, place, spell, ticks
+from sottovoce.server.status import Event, ExperimentStatus, Snapshot
+from sottovoce.shared.errors import StoreDamaged
 from sottovoce.shared.release import BinPolicy
 from support.examples import grown
 from support.pages import page_of, release_of
@@ -19,9 +24,16 @@ AGE, BMI = sv.Numeric("age", 18, 90), sv.Numeric("bmi", 15, 45)
 ACTIVITY = sv.Ordinal("activity", ("low", "middling", "high"))
 
 
-def standing_of(learner: sv.Learner) -> dict[str, Any]:
-    standing: dict[str, Any] = json.loads(learning.standing_of(learner))
-    return standing
+def status_of(**reports: int) -> Status:
+    return Status(
+        release=3,
+        reports=reports,
+        late_reports=0,
+        dropped_cells=0,
+        bins=1,
+        settled_bins=0,
+        contested_cells=3,
+    )
 
 
 def test_a_new_experiment_has_a_page() -> None:
@@ -45,18 +57,33 @@ def test_a_new_experiment_has_a_page() -> None:
 
 
 @pytest.mark.parametrize("part", ["status", "estimates", "certificates", "history", "diagnosis"])
-def test_any_part_of_the_standing_may_be_missing(part: str) -> None:
+def test_any_part_of_the_snapshot_may_be_missing(part: str) -> None:
     learner = grown()
-    standing = standing_of(learner)
-    empty = {**standing, part: type(standing[part])()}
-    del standing[part]
-    assert page_of(learner.release(), standing).words == page_of(learner.release(), empty).words
+    whole = Snapshot.of(learner)
+    table = json.loads(whole.to_json())
+    del table[part]
+    part_is_missing = Snapshot.from_json(json.dumps(table))
+    assert part_is_missing == replace(whole, **{part: getattr(Snapshot(), part)})
+    assert page_of(learner.release(), snapshot=part_is_missing).words
+
+
+def test_a_snapshot_reads_back_as_it_was_written() -> None:
+    whole = Snapshot.of(grown())
+    assert whole.history
+    assert whole.diagnosis
+    assert Snapshot.from_json(whole.to_json()) == whole
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"status": {}}', '{"estimates": [{"path": 1}]}'])
+def test_a_snapshot_that_is_damaged_is_refused(text: str) -> None:
+    with pytest.raises(StoreDamaged, match="a learner's snapshot must be as it was written"):
+        Snapshot.from_json(text)
 
 
 def test_figures_of_a_learner() -> None:
     learner = grown()
     status = learner.status()
-    page = page_of(learner.release(), standing_of(learner), stored=1400, learned=400)
+    page = page_of(learner.release(), stored=1400, learned=400, snapshot=Snapshot.of(learner))
     assert status.settled_bins > 0
     assert status.contested_cells > 0
     for words in (
@@ -70,12 +97,12 @@ def test_figures_of_a_learner() -> None:
 
 
 def test_estimates_have_their_interval_as_a_bar() -> None:
-    cells = [
-        {"path": "", "arm": "control", "estimate": 0.25, "radius": 0.125},
-        {"path": "", "arm": "coach", "estimate": -0.5, "radius": 2.0},
-        {"path": "0", "arm": "coach", "estimate": 0.75, "radius": 0.0},  # of another release
-    ]
-    page = page_of(release_of(), {"estimates": cells})
+    cells = (
+        CellEstimate("", "control", 0.25, 0.125),
+        CellEstimate("", "coach", -0.5, 2.0),
+        CellEstimate("0", "coach", 0.75, 0.0),  # of another release
+    )
+    page = page_of(release_of(), snapshot=Snapshot(estimates=cells))
     assert page.words.count("not known yet") == 1
     for words in ("0.25 ± 0.12", "−0.50 ± 2.00"):
         assert words in page.words
@@ -85,7 +112,7 @@ def test_estimates_have_their_interval_as_a_bar() -> None:
 
 
 def test_more_reports_than_expected_fill_the_bar_and_no_more() -> None:
-    page = page_of(release_of(horizon=10), {"status": {"reports": {"target": 25}}})
+    page = page_of(release_of(horizon=10), snapshot=Snapshot(status_of(target=25)))
     assert "25" in page.words
     assert "of 10 expected" in page.words
     assert ("rect", {"class": "done", "width": "100.00", "height": "10"}) in page.tags
@@ -108,26 +135,27 @@ def test_names_are_never_markup(features: int) -> None:
         "auxiliary": [sv.Population("<script>population", 1.0, 1)],
     }
     release = release_of([(0,), (0, 1, 2), (2,)], cuts={"": 0, "0": 0}, **settings)
-    standing = {
-        "status": {"reports": {"<script>population": 1}},
-        "estimates": [{"path": "01", "arm": NASTY[0], "estimate": 0.5, "radius": 0.1}],
-        "certificates": [
-            {
-                "release": 2,
-                "path": "1",
-                "dropped": NASTY[0],
-                "winner": NASTY[1],
-                "statistic": 2.0,
-                "boundary": 1.0,
-                "delta": 0.01,
-            }
-        ],
-        "history": [
-            {"reports": 5, "kind": "Elimination", "path": "1", "arms": [0]},
-            {"reports": 3, "kind": "Split", "path": "", "axis": 0},
-        ],
-    }
-    page = page_of(release, standing)
+    source = SourceSummary(
+        population="<script>population",
+        epsilon=1.0,
+        reports=1,
+        expected=1,
+        worth=1.0,
+        exploration=None,
+        overlap=None,
+        promises=None,
+        harmful=False,
+        effective_users=1.0,
+        expected_users=1.0,
+    )
+    snapshot = Snapshot(
+        status=status_of(**{"<script>population": 1}),
+        estimates=(CellEstimate("01", NASTY[0], 0.5, 0.1),),
+        certificates=(Certificate(2, "1", NASTY[0], NASTY[1], 2.0, 1.0, 0.01),),
+        history=(Event(5, "1", arms=(0,)), Event(3, "", axis=0)),
+        diagnosis=DiagnosisSummary(1, (source,), None, NASTY),
+    )
+    page = page_of(release, snapshot=snapshot)
     assert {"script", "img"}.isdisjoint(tag for tag, _ in page.tags)
     assert [tag for tag, _ in page.tags].count("style") == 1
     for name in ("<script>name</script>", "<script>population", *NASTY):
@@ -136,7 +164,7 @@ def test_names_are_never_markup(features: int) -> None:
 
 
 def test_a_browser_would_run_and_load_nothing() -> None:
-    text = render(release_of(), {}, stored=0, learned=0)
+    text = render(ExperimentStatus(release_of(), 0))
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
     assert "http:" not in text
@@ -152,8 +180,8 @@ def test_two_features_are_drawn_with_a_tip_for_each_bin() -> None:
         release.partition,
         (release.bins[0], BinPolicy("10", (0, 1), (0.25, 0.75), (2,)), release.bins[2]),
     )
-    cell = {"path": "10", "arm": "reminder", "estimate": 0.625, "radius": 0.125}
-    page = page_of(release, {"estimates": [cell]})
+    cell = CellEstimate("10", "reminder", 0.625, 0.125)
+    page = page_of(release, snapshot=Snapshot(estimates=(cell,)))
     assert page.count("rect", "k2") == page.count("rect", "k1") == page.count("rect", "open") == 1
     assert page.count("circle", "ring") == 1  # coach waits
     assert page.titles[1:] == [
@@ -216,37 +244,31 @@ def test_more_arms_than_colours_are_told_apart_by_numbers() -> None:
 
 def test_decisions_are_told_newest_first_with_their_reasons() -> None:
     release = release_of([(2,), (0, 1, 2)], cuts={"": 0}, context=[AGE], method="whisper")
-    certificate = {
-        "release": 3,
-        "path": "0",
-        "dropped": "control",
-        "winner": "coach",
-        "statistic": 7.25,
-        "boundary": 6.5,
-        "delta": None,
-    }
-    history = [
-        {"reports": 1000, "kind": "Split", "path": "", "axis": 0},
-        {"reports": 2000, "kind": "Elimination", "path": "0", "arms": [0, 1]},
-        {"reports": 3000, "kind": "Split", "path": "01", "axis": 0},  # of a release to come
-    ]
-    told = page_of(release, {"history": history, "certificates": [certificate]}).words
+    certificate = Certificate(3, "0", "control", "coach", 7.25, 6.5, None)
+    history = (
+        Event(1000, "", axis=0),
+        Event(2000, "0", arms=(0, 1)),
+        Event(3000, "01", axis=0),  # of a release to come
+    )
+    snapshot = Snapshot(history=history, certificates=(certificate,))
+    told = page_of(release, snapshot=snapshot).words
     start = told.index("after 3,000 reports")
     assert told[start : start + 6] == [
         "after 3,000 reports",
-        "a part of age 18–54: cut by age",
+        "a part of age 18–54: split by age",
         "after 2,000 reports",
         "age 18–54: dropped control and reminder; coach is better, 7.25 ≥ 6.5",
         "after 1,000 reports",
-        "everyone: cut by age into 18–54 and 54–90",
+        "everyone: split by age into 18–54 and 54–90",
     ]
-    alone = page_of(release, {"certificates": [{**certificate, "delta": 0.01}]}).words
+    snapshot = Snapshot(certificates=(replace(certificate, delta=0.01),))
+    alone = page_of(release, snapshot=snapshot).words
     assert alone[alone.index("release 3") + 1].endswith("wrong with chance at most 0.01")
 
 
 def test_only_the_last_decisions_are_told() -> None:
-    history = [{"reports": n, "kind": "Split", "path": "", "axis": 0} for n in range(1, 31)]
-    page = page_of(release_of(cuts={"": 0}), {"history": history})
+    history = tuple(Event(n, "", axis=0) for n in range(1, 31))
+    page = page_of(release_of(cuts={"": 0}), snapshot=Snapshot(history=history))
     assert [word for word in page.words if word.startswith("after ")] == [
         f"after {n} reports" for n in range(30, 10, -1)
     ]
@@ -283,7 +305,7 @@ def test_weaker_privacy_is_said() -> None:
 def test_edges_in_words(
     feature: sv.Numeric | sv.Ordinal | sv.Categorical, low: float, high: float, words: str
 ) -> None:
-    assert spell(feature, low, high) == words
+    assert describe_range(feature, low, high) == words
 
 
 @pytest.mark.parametrize("levels", range(2, 14))
@@ -300,19 +322,19 @@ def test_a_bin_says_the_levels_that_the_device_puts_there(levels: int) -> None:
     for each in bins:
         names = found[each.policy.path]
         assert each.size == pytest.approx(len(names) / levels)
-        assert re.findall(r"level \d+", each.words.removeprefix("level ")) == names
+        assert re.findall(r"level \d+", each.description.removeprefix("level ")) == names
 
 
 def test_a_cut_that_leaves_no_level_out_is_not_mentioned() -> None:
     release = release_of(cuts={"": 0, "1": 0, "11": 0}, context=[ACTIVITY, AGE])
-    assert [each.words for each in bins_of(release)] == [
+    assert [each.description for each in bins_of(release)] == [
         "activity low",
         "activity middling",
         "activity high",
         "activity at no level",
     ]
     assert page_of(release).count("rect", "open") == 3  # the last is empty
-    assert place(release, "") == "everyone"
+    assert describe_path(release, "") == "everyone"
 
 
 @pytest.mark.parametrize(
@@ -325,7 +347,7 @@ def test_axes_have_a_few_ticks_inside(low: float, high: float) -> None:
     assert 2 <= len(places) <= 9
     assert all(0 <= at <= 1 for at in places)
     assert places == sorted(places)
-    spell(feature, 0.0, 0.5)
+    describe_range(feature, 0.0, 0.5)
 
 
 def test_levels_that_would_run_into_each_other_are_left_out() -> None:

@@ -40,7 +40,7 @@ def test_an_experiment_is_added_once_with_its_first_release(store: Store) -> Non
     assert store.releases(NAME) == [LoggedRelease(1, 0, "first")]
     assert store.newest(NAME) == 1
     assert (store.length(NAME), store.read(NAME, after=0, limit=10)) == (0, [])
-    assert store.standing(NAME) is None
+    assert store.snapshot(NAME) is None
 
 
 def test_reports_are_kept_once_and_in_order(store: Store) -> None:
@@ -128,7 +128,7 @@ def test_the_log_holds_no_time_and_no_address(store: Store) -> None:
 def test_an_unknown_experiment_is_an_error(store: Store) -> None:
     with pytest.raises(StoreError, match="an experiment must be in the database; got 'nobody'"):
         store.append("nobody", reports(1))
-    for call in (store.length, store.releases, store.newest, store.standing, store.learning):
+    for call in (store.length, store.releases, store.newest, store.snapshot, store.learner_session):
         with pytest.raises(StoreError, match="must be in the database"):
             call("nobody")
 
@@ -142,13 +142,13 @@ def test_a_learner_publishes_and_everybody_reads(store: Store) -> None:
     large = "é{}" * 100_000
     new = [LoggedRelease(2, 1, large), LoggedRelease(3, 3, "third")]
     assert session.saved() is None
-    session.publish(new, standing=(3, "so far"), saved=(2, large))
-    session.publish([], standing=(4, "further"))
+    session.publish(new, snapshot=(3, "so far"), saved=(2, large))
+    session.publish([], snapshot=(4, "further"))
     assert (session.length(), session.read(after=2, limit=9)) == (3, [b"body 3"])
     assert session.releases(after=1) == store.releases(NAME, after=1) == new
     assert session.saved() == (2, large)
-    assert store.standing(NAME) == (4, "further")
-    assert store.standing(OTHER) is None
+    assert store.snapshot(NAME) == (4, "further")
+    assert store.snapshot(OTHER) is None
     assert store.newest(NAME) == 3
     assert store.newest_versions() == {NAME: 3, OTHER: 1}
     assert (store.release(NAME, 2), store.release(NAME, 4)) == (new[0], None)
@@ -164,8 +164,8 @@ def test_a_release_that_does_not_follow_is_refused_with_all_else(
     session = learning(store)
     new = [LoggedRelease(version, 1, "next") for version in versions]
     with pytest.raises(StoreError, match=r"the version of a release must be [23]; got"):
-        session.publish(new, standing=(1, "so far"), saved=(1, "state"))
-    assert (store.newest(NAME), store.standing(NAME), session.saved()) == (1, None, None)
+        session.publish(new, snapshot=(1, "so far"), saved=(1, "state"))
+    assert (store.newest(NAME), store.snapshot(NAME), session.saved()) == (1, None, None)
     session.publish([LoggedRelease(2, 1, "next")])
     session.close()
 
@@ -173,15 +173,15 @@ def test_a_release_that_does_not_follow_is_refused_with_all_else(
 def test_one_learner_at_a_time_for_each_experiment(store: Store, url: str) -> None:
     session = learning(store)
     another = Store.open(url)
-    assert store.learning(NAME) is None
-    assert another.learning(NAME) is None
-    other = another.learning(OTHER)
+    assert store.learner_session(NAME) is None
+    assert another.learner_session(NAME) is None
+    other = another.learner_session(OTHER)
     assert other is not None
     session.close()
     session.close()
     with pytest.raises(StoreError, match="must hold its lock; it was closed or lost"):
         session.publish([LoggedRelease(2, 1, "next")])
-    successor = another.learning(NAME)
+    successor = another.learner_session(NAME)
     assert successor is not None
     successor.close()
     other.close()
@@ -191,7 +191,7 @@ def test_one_learner_at_a_time_for_each_experiment(store: Store, url: str) -> No
 def test_one_process_may_learn_many_experiments(store: Store) -> None:
     names = [f"{number:016x}" for number in range(20)]
     assert all(store.add_experiment(name, "{}", "first") for name in names)
-    sessions = [store.learning(name) for name in names]
+    sessions = [store.learner_session(name) for name in names]
     assert store.append(names[0], reports(1)) == [True]
     for session in sessions:
         assert session is not None
@@ -202,7 +202,7 @@ def test_one_process_may_learn_many_experiments(store: Store) -> None:
 
 def test_when_a_learner_is_killed_another_takes_over(store: Store, url: str) -> None:
     script = """
-session = Store.open(sys.argv[1]).learning(sys.argv[2])
+session = Store.open(sys.argv[1]).learner_session(sys.argv[2])
 session.publish([LoggedRelease(2, 0, "second")])
 print("ready", flush=True); time.sleep(600)
 """
@@ -210,7 +210,7 @@ print("ready", flush=True); time.sleep(600)
     try:
         assert holder.stdout
         assert holder.stdout.readline() == "ready\n"
-        assert store.learning(NAME) is None
+        assert store.learner_session(NAME) is None
     finally:
         holder.send_signal(signal.SIGKILL)
         holder.communicate()
@@ -226,7 +226,7 @@ def test_a_learner_that_lost_its_session_cannot_write(postgres_url: str) -> None
     ended = "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory'"
     assert cluster().execute(ended) == [(True,)]
     # Another can take over at once, whatever the old one believes.
-    new = store.learning(NAME)
+    new = store.learner_session(NAME)
     assert new is not None
     for _ in range(3):
         with pytest.raises(StoreError):
@@ -236,7 +236,7 @@ def test_a_learner_that_lost_its_session_cannot_write(postgres_url: str) -> None
     assert (store.newest(NAME), new.saved()) == (1, None)
     new.publish([LoggedRelease(2, 1, "new")])
     old.close()
-    assert store.learning(NAME) is None
+    assert store.learner_session(NAME) is None
     new.publish([LoggedRelease(3, 1, "newer")])
     assert [each.text for each in store.releases(NAME)] == ["first", "new", "newer"]
     new.close()

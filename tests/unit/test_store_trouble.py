@@ -303,8 +303,8 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 def test_a_learner_that_met_a_busy_database_can_go_on(sqlite_url: str) -> None:
     store = opened(sqlite_url)
     session = learning(store)
-    session._held.connection.exec_driver_sql("PRAGMA busy_timeout = 0")
-    session._held.connection.rollback()
+    session._lock.connection.exec_driver_sql("PRAGMA busy_timeout = 0")
+    session._lock.connection.rollback()
     writer = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)
     writer.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreError, match="the database must be free within"):

@@ -38,7 +38,7 @@ from sottovoce.lab.reproduce.real.tables import Comparison, standard_error, writ
 from sottovoce.lab.reproduce.table import mean_of
 from sottovoce.lab.simulate import Result
 from sottovoce.lab.sweep import seed_of, sweep
-from sottovoce.server.diagnosing import diagnosis_to_table
+from sottovoce.server.diagnosis import diagnosis_to_table
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.schema import feature_to_table

@@ -41,8 +41,8 @@ class LocalServer:
         """Return when the learner has counted all that is stored, and said so."""
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
-            standing = self.store.standing(experiment.fingerprint)
-            if standing and standing[0] == self.store.length(experiment.fingerprint):
+            snapshot = self.store.snapshot(experiment.fingerprint)
+            if snapshot and snapshot[0] == self.store.length(experiment.fingerprint):
                 return
             time.sleep(0.05)
         raise StoreError(f"the learner must catch up within {patience:g} seconds; it did not")

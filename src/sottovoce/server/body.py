@@ -1,12 +1,13 @@
 """Bodies of requests → compact reports. Nothing that is refused here is kept or shown."""
 
 import asyncio
-import json
 from collections.abc import Sequence
+from typing import Any
 
 from starlette.requests import Request
 
 from sottovoce.server import metrics
+from sottovoce.server.responses import RequestFailed
 from sottovoce.server.settings import Settings
 from sottovoce.shared import wire
 from sottovoce.shared.errors import Rejection, WireError
@@ -20,15 +21,6 @@ UNKNOWN = (
     Rejection.UNKNOWN_POPULATION,
     Rejection.UNKNOWN_RELEASE,
 )
-
-
-class BadBody(Exception):
-    """A body that cannot be served, with the status to answer."""
-
-    def __init__(self, status: int, message: str, *, reason: str | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.reason = reason
 
 
 def status_of(reason: Rejection) -> int:
@@ -52,12 +44,12 @@ async def read_body(request: Request, settings: Settings) -> bytes:
                 pieces.append(piece)
     except TimeoutError:
         rule = f"a request must arrive within {settings.patience:g} seconds"
-        raise BadBody(408, rule) from None
+        raise RequestFailed(408, rule) from None
     return b"".join(pieces)
 
 
-def _too_large(settings: Settings) -> BadBody:
-    return BadBody(413, f"a body must have at most {settings.most_bytes} bytes")
+def _too_large(settings: Settings) -> RequestFailed:
+    return RequestFailed(413, f"a body must have at most {settings.most_bytes} bytes")
 
 
 def reports_in(
@@ -69,36 +61,27 @@ def reports_in(
         if kind == COMPACT:
             reports = wire.batch_from_bytes(body) if batch else [body]
         elif kind == JSON:
-            reports = _from_json(body, settings) if batch else [_compact(body)]
+            entries = _entries(body, settings) if batch else [wire.parsed(body, kind="report")]
+            reports = [wire.report_to_bytes(wire.report_from_table(each)) for each in entries]
         else:
-            raise BadBody(415, f"reports must be {COMPACT} or {JSON}")
+            raise RequestFailed(415, f"reports must be {COMPACT} or {JSON}")
     except WireError as error:
-        # Whoever sent it learns the rule; what came stays out of every log.
         metrics.REFUSED.labels(error.reason.value).inc()
-        status = status_of(error.reason)
-        raise BadBody(status, str(error), reason=error.reason.value) from None
+        status, reason = status_of(error.reason), error.reason.value
+        raise RequestFailed(status, error.requirement, reason=reason) from None
     _check_count(reports, settings)
     return reports
 
 
 def _check_count(reports: Sequence[object], settings: Settings) -> None:
     if len(reports) > settings.most_reports:
-        raise BadBody(413, f"a batch must have at most {settings.most_reports} reports")
+        raise RequestFailed(413, f"a batch must have at most {settings.most_reports} reports")
 
 
-def _compact(text: bytes | str) -> bytes:
-    return wire.report_to_bytes(wire.report_from_json(text))
-
-
-def _from_json(body: bytes, settings: Settings) -> list[bytes]:
-    """Read a JSON list of reports; one that is malformed spoils the list."""
-    try:
-        entries = json.loads(body)
-        if isinstance(entries, list):
-            _check_count(entries, settings)  # before the work of reading them
-            return [_compact(json.dumps(entry)) for entry in entries]
-    except WireError:
-        raise
-    except (ValueError, RecursionError):
-        pass
-    raise WireError(Rejection.MALFORMED, "a batch in JSON must be a list of reports")
+def _entries(body: bytes, settings: Settings) -> list[Any]:
+    """Read a JSON list; each report in it is still to be read."""
+    entries = wire.parsed(body, kind="batch")
+    if not isinstance(entries, list):
+        raise WireError(Rejection.MALFORMED, "a batch in JSON must be a list of reports")
+    _check_count(entries, settings)  # before the work of reading them
+    return entries

@@ -5,7 +5,7 @@ speaks of something newer than it knows.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sottovoce.estimate.gate import Gate
@@ -15,6 +15,8 @@ from sottovoce.shared import wire
 from sottovoce.shared.errors import Rejection, WireError
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
+
+_UNKNOWN = frozenset((Rejection.UNKNOWN_EXPERIMENT, Rejection.UNKNOWN_RELEASE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +52,32 @@ class Catalogue:
             if newest.get(fingerprint, 0) > gate.newest:
                 self._follow(fingerprint, gate)
 
-    def check(self, fingerprint: str, reports: Sequence[bytes]) -> list[Rejection | None]:
-        """Say of each report whether it can be counted."""
+    def check(self, reports: Mapping[str, Sequence[bytes]]) -> dict[str, list[Rejection | None]]:
+        """Say why each report cannot be counted, or None; by experiment, as they are given.
+
+        A refusal is for good. So before any report is refused for something that is unknown, the
+        database is asked; if it cannot answer, StoreError is raised, and all have to come again.
+        """
+        verdicts = {
+            fingerprint: self._check(fingerprint, some) for fingerprint, some in reports.items()
+        }
+        unknown = {
+            fingerprint: [i for i, verdict in enumerate(some) if verdict in _UNKNOWN]
+            for fingerprint, some in verdicts.items()
+        }
+        if any(unknown.values()):
+            self.refresh()
+        for fingerprint, indices in unknown.items():
+            if indices and fingerprint in self._gates:
+                again = self._check(fingerprint, [reports[fingerprint][i] for i in indices])
+                for i, verdict in zip(indices, again, strict=True):
+                    verdicts[fingerprint][i] = verdict
+        return verdicts
+
+    def _check(self, fingerprint: str, reports: Sequence[bytes]) -> list[Rejection | None]:
         gate = self._gates.get(fingerprint)
         if gate is None:
-            return [_unknown(report) for report in reports]
+            return [_without_gate(report) for report in reports]
         return gate.check_many(reports)
 
     def _follow(self, fingerprint: str, gate: Gate) -> None:
@@ -67,7 +90,7 @@ class Catalogue:
             self.current[fingerprint] = Current(release.experiment, release, signed)
 
 
-def _unknown(report: bytes) -> Rejection:
+def _without_gate(report: bytes) -> Rejection:
     """Refuse a report of no experiment here; of one that is no report at all, say that."""
     try:
         wire.report_from_bytes(report)

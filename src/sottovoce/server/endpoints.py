@@ -15,12 +15,13 @@ from starlette.responses import HTMLResponse, Response
 
 from sottovoce.server import metrics
 from sottovoce.server import page as pages
-from sottovoce.server.answers import as_json, cached, problem
-from sottovoce.server.body import BadBody, read_body, reports_in, status_of
+from sottovoce.server.body import read_body, reports_in, status_of
 from sottovoce.server.catalogue import Current
-from sottovoce.server.desk import Desk
 from sottovoce.server.ingest import Receipt, TooMany
 from sottovoce.server.openapi import document
+from sottovoce.server.responses import RequestFailed, as_json, cached, problem
+from sottovoce.server.status import ExperimentStatus, Snapshot
+from sottovoce.server.worker import Worker
 from sottovoce.shared.errors import ExperimentError, StoreError, StoreFull
 from sottovoce.shared.experiment import Experiment
 
@@ -33,32 +34,17 @@ FOR_EVER = "public, max-age=31536000, immutable"
 A_MOMENT = "public, max-age=1"
 # Bytes of a body that takes too long to read for the others to wait: 8 MiB of JSON take a second.
 LARGE = 256 * 1024
-# What a page of another origin may read, and of its headers.
-ANY_PAGE = (
-    (b"access-control-allow-origin", b"*"),
-    (b"access-control-expose-headers", b"etag, retry-after"),
-)
 
 
-class Stop(Exception):
-    """The endpoint ends here, with this answer."""
-
-    def __init__(self, answer: Response) -> None:
-        super().__init__()
-        self.answer = answer
-
-
-def endpoint(function: Callable[[Request, Desk], Awaitable[Response]]) -> Endpoint:
-    """Give an endpoint its desk, and turn each foreseen trouble into its status."""
+def endpoint(function: Callable[[Request, Worker], Awaitable[Response]]) -> Endpoint:
+    """Give an endpoint its worker, and turn each foreseen error into its status."""
 
     @wraps(function)
     async def served(request: Request) -> Response:
         try:
-            return await function(request, request.app.state.desk)
-        except Stop as stop:
-            return stop.answer
-        except BadBody as bad:
-            return problem(bad.status, str(bad), reason=bad.reason)
+            return await function(request, request.app.state.worker)
+        except RequestFailed as failed:
+            return problem(failed.status, str(failed), reason=failed.reason)
         except TooMany:
             metrics.TURNED_AWAY.inc()
             return problem(429, "too many reports are waiting; send them again later")
@@ -77,145 +63,101 @@ def endpoint(function: Callable[[Request, Desk], Awaitable[Response]]) -> Endpoi
     return served
 
 
-def for_any_page(function: Endpoint) -> Endpoint:
-    """Let a device in a browser read the answers, whatever page it is on: they are for everyone."""
-
-    @wraps(function)
-    async def served(request: Request) -> Response:
-        answer = await function(request)
-        answer.raw_headers.extend(ANY_PAGE)
-        return answer
-
-    return served
-
-
-async def preflight(_: Request) -> Response:
-    """Tell a browser that any page may ask for releases and send reports."""
-    headers = {
-        "access-control-allow-origin": "*",
-        "access-control-allow-methods": "GET, POST",
-        "access-control-allow-headers": "content-type, if-none-match",
-        "access-control-max-age": "86400",
-    }
-    return Response(None, 204, headers)
+async def options(_: Request) -> Response:
+    """Answer OPTIONS where no browser asks: what browsers ask is answered before (``app.py``)."""
+    return Response(None, 204)
 
 
 # Reports.
 
 
-@for_any_page
 @endpoint
-async def take_report(request: Request, desk: Desk) -> Response:
+async def take_report(request: Request, worker: Worker) -> Response:
     """Store one report."""
-    receipt = await desk.ingest.put(await _reports(request, desk, batch=False))
+    receipt = await worker.ingest.put(await _reports(request, worker, batch=False))
     if receipt.refused:
-        ((_, reason),) = receipt.refused
-        message = f"the report was refused: {reason.value}"
-        return problem(status_of(reason), message, reason=reason.value)
-    return as_json(_table(receipt))
+        reason = receipt.refused[0].reason
+        error = f"the report was refused: {reason.value}"
+        raise RequestFailed(status_of(reason), error, reason=reason.value)
+    return as_json(receipt)
 
 
-@for_any_page
 @endpoint
-async def take_batch(request: Request, desk: Desk) -> Response:
+async def take_batch(request: Request, worker: Worker) -> Response:
     """Store several reports; those that are refused do not keep the others out."""
-    receipt = await desk.ingest.put(await _reports(request, desk, batch=True))
-    return as_json(_table(receipt))
+    return as_json(await worker.ingest.put(await _reports(request, worker, batch=True)))
 
 
-async def _reports(request: Request, desk: Desk, *, batch: bool) -> Sequence[bytes]:
-    body = await read_body(request, desk.settings)
+async def _reports(request: Request, worker: Worker, *, batch: bool) -> Sequence[bytes]:
+    body = await read_body(request, worker.settings)
     if len(body) < LARGE:
-        return reports_in(request, body, desk.settings, batch=batch)
-    return await asyncio.to_thread(reports_in, request, body, desk.settings, batch=batch)
-
-
-def _table(receipt: Receipt) -> dict[str, Any]:
-    refused = [{"index": place, "reason": reason.value} for place, reason in receipt.refused]
-    return {"stored": receipt.stored, "repeated": receipt.repeated, "refused": refused}
+        return reports_in(request, body, worker.settings, batch=batch)
+    return await asyncio.to_thread(reports_in, request, body, worker.settings, batch=batch)
 
 
 # Releases.
 
 
-@for_any_page
 @endpoint
-async def current_release(request: Request, desk: Desk) -> Response:
+async def current_release(request: Request, worker: Worker) -> Response:
     """Send the newest release, signed."""
-    return cached(request, (await _current(request, desk)).signed, control=A_MOMENT)
+    return cached(request, (await _current(request, worker)).signed, control=A_MOMENT)
 
 
-@for_any_page
 @endpoint
-async def past_release(request: Request, desk: Desk) -> Response:
+async def past_release(request: Request, worker: Worker) -> Response:
     """Send any release, signed."""
-    current = await _current(request, desk)
+    current = await _current(request, worker)
     text = request.path_params["version"]
     version = int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else 0
     if version == current.release.version:
         return cached(request, current.signed, control=FOR_EVER)
     fingerprint = current.experiment.fingerprint
-    found = await asyncio.to_thread(desk.store.release, fingerprint, version)
+    found = await asyncio.to_thread(worker.store.release, fingerprint, version)
     if found is None:
-        raise Stop(problem(404, "there is no such release of this experiment"))
-    return cached(request, desk.key.sign(found.text).to_json(), control=FOR_EVER)
+        raise RequestFailed(404, "there is no such release of this experiment")
+    return cached(request, worker.key.sign(found.text).to_json(), control=FOR_EVER)
 
 
 @endpoint
-async def list_releases(request: Request, desk: Desk) -> Response:
+async def list_releases(request: Request, worker: Worker) -> Response:
     """Say which releases there are: each from 1 to the current one."""
-    return as_json({"current": (await _current(request, desk)).release.version})
+    return as_json({"current": (await _current(request, worker)).release.version})
 
 
 # How far it is.
 
 
 @endpoint
-async def status(request: Request, desk: Desk) -> Response:
+async def status(request: Request, worker: Worker) -> Response:
     """Say how far the log and the learner are."""
-    current = await _current(request, desk)
-    stored, learned, standing = await _standing(current, desk)
-    return as_json(
-        {
-            "experiment": current.experiment.fingerprint,
-            "name": current.experiment.name,
-            "stored": stored,
-            "learned": learned,
-            **standing.get("status", {}),
-        }
-    )
+    return as_json((await _status(request, worker)).to_table())
 
 
 @endpoint
-async def certificates(request: Request, desk: Desk) -> Response:
+async def certificates(request: Request, worker: Worker) -> Response:
     """Say why each arm was dropped."""
-    _, learned, standing = await _standing(await _current(request, desk), desk)
-    return as_json({"learned": learned, "certificates": standing.get("certificates", [])})
+    status = await _status(request, worker)
+    return as_json({"learned": status.learned, "certificates": status.snapshot.certificates})
 
 
 @endpoint
-async def estimates(request: Request, desk: Desk) -> Response:
+async def estimates(request: Request, worker: Worker) -> Response:
     """Say what is known of each arm in each bin."""
-    _, learned, standing = await _standing(await _current(request, desk), desk)
-    return as_json({"learned": learned, "estimates": standing.get("estimates", [])})
+    status = await _status(request, worker)
+    return as_json({"learned": status.learned, "estimates": status.snapshot.estimates})
 
 
 @endpoint
-async def diagnosis(request: Request, desk: Desk) -> Response:
+async def diagnosis(request: Request, worker: Worker) -> Response:
     """Say what each auxiliary population brings; nothing where there is none, or not yet."""
-    _, learned, standing = await _standing(await _current(request, desk), desk)
-    empty = {"learned": learned, "sources": [], "audit": None, "warnings": []}
-    return as_json(standing.get("diagnosis") or empty)
+    return as_json((await _status(request, worker)).diagnosis)
 
 
 @endpoint
-async def page(request: Request, desk: Desk) -> Response:
+async def page(request: Request, worker: Worker) -> Response:
     """Show all of it to people."""
-    current = await _current(request, desk)
-    stored, learned, standing = await _standing(current, desk)
-    html = await asyncio.to_thread(
-        pages.render, current.release, standing, stored=stored, learned=learned
-    )
+    html = await asyncio.to_thread(pages.render, await _status(request, worker))
     headers = {
         "cache-control": "no-store",
         "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'",
@@ -223,51 +165,53 @@ async def page(request: Request, desk: Desk) -> Response:
     return HTMLResponse(html, headers=headers)
 
 
-async def _standing(current: Current, desk: Desk) -> tuple[int, int, dict[str, Any]]:
-    """Return how many reports are stored, how many are learned, and what was learned."""
+async def _status(request: Request, worker: Worker) -> ExperimentStatus:
+    return await _status_of(await _current(request, worker), worker)
+
+
+async def _status_of(current: Current, worker: Worker) -> ExperimentStatus:
     fingerprint = current.experiment.fingerprint
-    stored = await asyncio.to_thread(desk.store.length, fingerprint)
-    found = await asyncio.to_thread(desk.store.standing, fingerprint)
+    stored = await asyncio.to_thread(worker.store.length, fingerprint)
+    found = await asyncio.to_thread(worker.store.snapshot, fingerprint)
     if found is None:
-        return stored, 0, {}
-    learned, standing = found[0], json.loads(found[1])
-    if standing["status"]["release"] > current.release.version:
-        # Who is told of a release here can have it here.
-        await desk.ingest.refresh()
-    return stored, learned, standing
+        return ExperimentStatus(current.release, stored)
+    learned, snapshot = found[0], Snapshot.from_json(found[1])
+    if snapshot.status and snapshot.status.release > current.release.version:
+        # Whoever is told of a release here can have it here.
+        await worker.ingest.refresh()
+    return ExperimentStatus(current.release, stored, learned, snapshot)
 
 
 # Experiments.
 
 
 @endpoint
-async def create_experiment(request: Request, desk: Desk) -> Response:
+async def create_experiment(request: Request, worker: Worker) -> Response:
     """Begin an experiment, given as JSON or TOML."""
-    _check_token(request, desk)
-    body = await read_body(request, desk.settings)
+    _check_token(request, worker)
+    body = await read_body(request, worker.settings)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     readers = {"application/json": json.loads, "application/toml": tomllib.loads}
     if kind not in readers:
-        raise Stop(problem(415, "an experiment must be application/json or application/toml"))
+        raise RequestFailed(415, "an experiment must be application/json or application/toml")
     try:
         table = await asyncio.to_thread(readers[kind], body.decode())
         experiment = Experiment.from_table(table)
     except ExperimentError as error:
-        # The rule only: what came may be anything, even the data of people.
-        raise Stop(problem(422, str(error).partition("; got ")[0])) from None
+        raise RequestFailed(422, error.requirement) from None
     except (ValueError, RecursionError):
-        raise Stop(problem(400, f"an experiment must be valid {kind}, in UTF-8")) from None
-    is_new = await asyncio.to_thread(desk.add, experiment)
-    await desk.ingest.refresh()
+        raise RequestFailed(400, f"an experiment must be valid {kind}, in UTF-8") from None
+    is_new = await asyncio.to_thread(worker.add, experiment)
+    await worker.ingest.refresh()
     return as_json(_summary(experiment), status=201 if is_new else 200)
 
 
 @endpoint
-async def list_experiments(request: Request, desk: Desk) -> Response:
+async def list_experiments(request: Request, worker: Worker) -> Response:
     """List all experiments."""
-    _check_token(request, desk)
-    await desk.ingest.refresh()
-    found = desk.catalogue.current.values()
+    _check_token(request, worker)
+    await worker.ingest.refresh()
+    found = worker.catalogue.current.values()
     return as_json({"experiments": [_summary(each.experiment) for each in found]})
 
 
@@ -283,24 +227,24 @@ def _summary(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def _check_token(request: Request, desk: Desk) -> None:
+def _check_token(request: Request, worker: Worker) -> None:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token:
-        raise Stop(problem(401, "an administrator's token is needed: Authorization: Bearer …"))
-    if not hmac.compare_digest(token.strip().encode(), desk.settings.token.encode()):
-        raise Stop(problem(403, "this is not the administrator's token"))
+        raise RequestFailed(401, "an administrator's token is needed: Authorization: Bearer …")
+    if not hmac.compare_digest(token.strip().encode(), worker.settings.token.encode()):
+        raise RequestFailed(403, "this is not the administrator's token")
 
 
-async def _current(request: Request, desk: Desk) -> Current:
+async def _current(request: Request, worker: Worker) -> Current:
     fingerprint = request.path_params["experiment"]
-    current = desk.catalogue.current.get(fingerprint)
+    current = worker.catalogue.current.get(fingerprint)
     # It may be new, made through another worker; or the database may be away. Whoever asks for what
     # is not there must not take the time of the thread that writes.
-    if current is None and fingerprint in await asyncio.to_thread(desk.store.newest_versions):
-        await desk.ingest.refresh()
-        current = desk.catalogue.current.get(fingerprint)
+    if current is None and fingerprint in await asyncio.to_thread(worker.store.newest_versions):
+        await worker.ingest.refresh()
+        current = worker.catalogue.current.get(fingerprint)
     if current is None:
-        raise Stop(problem(404, "there is no such experiment here"))
+        raise RequestFailed(404, "there is no such experiment here")
     return current
 
 
@@ -308,64 +252,49 @@ async def _current(request: Request, desk: Desk) -> Current:
 
 
 @endpoint
-async def keys(request: Request, desk: Desk) -> Response:
+async def keys(request: Request, worker: Worker) -> Response:
     """Tell the public key that signs. A device should not learn whom to trust from here."""
-    return as_json({"keys": [{"key": desk.key.id, "public": desk.key.public.hex()}]})
+    return as_json({"keys": [{"key": worker.key.id, "public": worker.key.public.hex()}]})
 
 
 @endpoint
-async def health(request: Request, desk: Desk) -> Response:
+async def health(request: Request, worker: Worker) -> Response:
     """Say that this worker runs."""
     return as_json({"status": "running"})
 
 
 @endpoint
-async def ready(request: Request, desk: Desk) -> Response:
+async def ready(request: Request, worker: Worker) -> Response:
     """Say whether reports can be stored just now."""
-    await asyncio.to_thread(desk.store.check)
-    known = desk.catalogue.current
-    if not all(each.fingerprint in known for each in desk.settings.experiments):
-        return problem(503, "the server is starting")
+    await asyncio.to_thread(worker.store.check)
+    known = worker.catalogue.current
+    if not all(each.fingerprint in known for each in worker.settings.experiments):
+        raise RequestFailed(503, "the server is starting")
     return as_json({"status": "ready"})
 
 
 @endpoint
-async def show_metrics(request: Request, desk: Desk) -> Response:
+async def show_metrics(request: Request, worker: Worker) -> Response:
     """Show the counts in Prometheus's format; those of the database only while it is there."""
     try:
-        standings = await _standings(desk)
+        statuses = {
+            fingerprint: await _status_of(current, worker)
+            for fingerprint, current in list(worker.catalogue.current.items())
+        }
     except StoreError:
-        standings = {}
-    text = await asyncio.to_thread(metrics.render, standings)
+        statuses = {}
+    text = await asyncio.to_thread(metrics.render, statuses)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-async def _standings(desk: Desk) -> dict[str, metrics.Standing]:
-    standings = {}
-    for fingerprint, current in list(desk.catalogue.current.items()):
-        stored, learned, standing = await _standing(current, desk)
-        figures = standing.get("status", {})
-        standings[fingerprint] = metrics.Standing(
-            stored=stored,
-            learned=learned,
-            release=current.release.version,
-            bins=len(current.release.bins),
-            settled_bins=sum(policy.settled for policy in current.release.bins),
-            late_reports=figures.get("late_reports", 0),
-            dropped_cells=figures.get("dropped_cells", 0),
-            sources=(standing.get("diagnosis") or {}).get("sources", ()),
-        )
-    return standings
-
-
 @endpoint
-async def do_nothing(request: Request, desk: Desk) -> Response:
+async def do_nothing(request: Request, worker: Worker) -> Response:
     """Read a report, forget it, and answer as if it had been stored; for measurements."""
-    await _reports(request, desk, batch=False)
-    return as_json(_table(Receipt(stored=1)))
+    await _reports(request, worker, batch=False)
+    return as_json(Receipt(stored=1))
 
 
 @endpoint
-async def openapi(request: Request, desk: Desk) -> Response:
+async def openapi(request: Request, worker: Worker) -> Response:
     """Describe the service to other programs."""
-    return as_json(document(desk.settings))
+    return as_json(document(worker.settings))

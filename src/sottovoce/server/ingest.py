@@ -9,8 +9,9 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from time import perf_counter
+
+import msgspec
 
 from sottovoce.server import metrics
 from sottovoce.server.catalogue import Catalogue
@@ -21,19 +22,20 @@ from sottovoce.shared.wire import experiment_of, nonce_of
 # Reports that go into one commit, roughly: the last delivery may bring it above.
 MOST_TOGETHER = 20_000
 
-_NEWER = (Rejection.UNKNOWN_EXPERIMENT, Rejection.UNKNOWN_RELEASE)
+
+class RefusedReport(msgspec.Struct, frozen=True):
+    """A report that was not stored. index: its place in the delivery."""
+
+    index: int
+    reason: Rejection
 
 
-@dataclass(slots=True)
-class Receipt:
-    """What became of the reports of one delivery.
-
-    refused: the place in the delivery, and why.
-    """
+class Receipt(msgspec.Struct):
+    """What became of the reports of one delivery."""
 
     stored: int = 0
     repeated: int = 0
-    refused: list[tuple[int, Rejection]] = field(default_factory=list)
+    refused: list[RefusedReport] = msgspec.field(default_factory=list)
 
 
 class TooMany(Exception):
@@ -106,28 +108,27 @@ class Ingest:
         """Check and store; what was refused is in no log, database or message."""
         begun = perf_counter()
         receipts = [Receipt() for _ in deliveries]
-        places: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        indices: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for d, delivery in enumerate(deliveries):
-            for place, report in enumerate(delivery):
-                places[experiment_of(report)].append((d, place))
-        is_up_to_date = False
-        for fingerprint, at in places.items():
-            reports = [deliveries[d][place] for d, place in at]
-            verdicts = self._catalogue.check(fingerprint, reports)
-            if not is_up_to_date and any(each in _NEWER for each in verdicts):
-                # A refusal is for good: nothing is unknown before the database has been asked, and
-                # if that cannot answer, all have to come again.
-                self._catalogue.refresh()
-                is_up_to_date = True
-                verdicts = self._catalogue.check(fingerprint, reports)
+            for index, report in enumerate(delivery):
+                indices[experiment_of(report)].append((d, index))
+        by_experiment = {
+            fingerprint: [deliveries[d][index] for d, index in at]
+            for fingerprint, at in indices.items()
+        }
+        verdicts = self._catalogue.check(by_experiment)
+        for fingerprint, reports in by_experiment.items():
+            refusals = verdicts[fingerprint]
             good = [
-                (nonce_of(each), each) for each, no in zip(reports, verdicts, strict=True) if not no
+                (nonce_of(each), each)
+                for each, refusal in zip(reports, refusals, strict=True)
+                if refusal is None
             ]
-            new = iter(self._store.append(fingerprint, good) if good else ())
-            for (d, place), verdict in zip(at, verdicts, strict=True):
-                if verdict is not None:
-                    receipts[d].refused.append((place, verdict))
-                elif next(new):
+            is_new = iter(self._store.append(fingerprint, good) if good else ())
+            for (d, index), refusal in zip(indices[fingerprint], refusals, strict=True):
+                if refusal is not None:
+                    receipts[d].refused.append(RefusedReport(index, refusal))
+                elif next(is_new):
                     receipts[d].stored += 1
                 else:
                     receipts[d].repeated += 1
@@ -138,7 +139,7 @@ class Ingest:
 def _count(receipts: Sequence[Receipt], *, seconds: float) -> None:
     metrics.STORED.inc(sum(receipt.stored for receipt in receipts))
     metrics.REPEATED.inc(sum(receipt.repeated for receipt in receipts))
-    refused = Counter(reason for receipt in receipts for _, reason in receipt.refused)
+    refused = Counter(each.reason for receipt in receipts for each in receipt.refused)
     for reason, count in refused.items():
         metrics.REFUSED.labels(reason.value).inc(count)
     metrics.COMMIT_SECONDS.observe(seconds)

@@ -1,8 +1,8 @@
 """The learner at work: the log → the next release. One process at a time for each experiment.
 
 What it keeps beside the log is only to save time: the learner's state, so that a restart need not
-begin at the first report, and its standing, for those who ask how far it is. Both follow from the
-log, as do the releases: ``replay.py`` works them out again.
+begin at the first report, and a snapshot for those who ask how far it is. Both follow from the log,
+as do the releases: ``replay.py`` works them out again.
 """
 
 import json
@@ -10,12 +10,12 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
-from typing import Any, Protocol
+from typing import Protocol
 
 from sottovoce.estimate.learner import Learner
-from sottovoce.server.diagnosing import Watch, diagnosis_of
-from sottovoce.server.store.store import Learning, LoggedRelease, Store
+from sottovoce.server.diagnosis import DiagnosisCache
+from sottovoce.server.status import Snapshot
+from sottovoce.server.store.store import LearnerSession, LoggedRelease, Store
 from sottovoce.shared import wire
 from sottovoce.shared.errors import SottovoceError, StateError, StoreDamaged, StoreError
 from sottovoce.shared.experiment import Experiment
@@ -25,13 +25,16 @@ logger = logging.getLogger(__name__)
 # Reports that are read at once: so many, or fewer if they are large; at first, not knowing, few.
 READ_AT_ONCE, READ_FIRST = 20_000, 1000
 MOST_BYTES = 32 * 1024 * 1024
-STANDING_EVERY, LEAST_BETWEEN = 0.5, 0.05  # seconds
+# Seconds between two snapshots: while reports flow, and when all are counted.
+SNAPSHOT_EVERY, SNAPSHOT_EVERY_IDLE = 0.5, 0.05
+# Seconds between two times that the learner is saved.
 SAVE_EVERY = 10.0
+# Seconds between two looks for experiments without a learner.
 LOOK_EVERY = 0.25
 # Seconds to wait when nothing came: little while reports flow, more when none do.
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.01, 0.25
 # The same while the database is away or full: each try may have to learn some of the log again.
-LONGEST_IN_TROUBLE = 2.0
+LONGEST_PAUSE_IN_TROUBLE = 2.0
 
 
 def learn(learner: Learner, reports: Sequence[bytes], *, position: int) -> Iterator[LoggedRelease]:
@@ -75,38 +78,18 @@ def pieces(read: Reads, *, after: int, until: int) -> Iterator[list[bytes]]:
         after += asked
 
 
-def standing_of(learner: Learner, *, diagnosis: dict[str, Any] | None = None) -> str:
-    """Write how far a learner is, for status pages.
+class ExperimentLearner:
+    """One experiment's learner, which follows the log until it is closed or its session is lost."""
 
-    diagnosis: that of a moment ago, if there is one; otherwise it is worked out.
-    """
-    return json.dumps(
-        {
-            "status": asdict(learner.status()),
-            "certificates": [asdict(each) for each in learner.certificates()],
-            "estimates": [asdict(each) for each in learner.estimates()],
-            "history": [
-                {"reports": each.reports, "kind": type(each.event).__name__, **asdict(each.event)}
-                for each in learner.history()
-            ],
-            "diagnosis": diagnosis or diagnosis_of(learner),
-        },
-        allow_nan=False,
-    )
-
-
-class Seat:
-    """One experiment's learner, held by this process until it is closed or its session is lost."""
-
-    def __init__(self, session: Learning, experiment: Experiment) -> None:
+    def __init__(self, session: LearnerSession, experiment: Experiment) -> None:
         self._session = session
         self._learner, self._position = _resume(session, experiment)
-        self._watch = Watch(self._learner)
-        self._saved = time.monotonic()
-        self._stood = 0.0
-        self._told = -1  # the position of the last standing that was saved
+        self._diagnosis = DiagnosisCache(self._learner)
+        self._saved_at = time.monotonic()
+        self._snapshot_at = 0.0
+        self._snapshot_position = -1
 
-    def turn(self) -> bool:
+    def poll(self) -> bool:
         """Count what is new in the log and publish what follows; say whether there was any."""
         before = self._position
         releases: list[LoggedRelease] = []
@@ -115,20 +98,19 @@ class Seat:
             self._position += len(reports)
         has_counted = self._position > before
         now = time.monotonic()
-        # While reports flow, now and then; when all are counted, at once.
-        since = STANDING_EVERY if has_counted else LEAST_BETWEEN
-        is_news = self._told != self._position or self._watch.is_due(self._position)
-        tell = is_news and now - self._stood >= since
-        save = has_counted and now - self._saved >= SAVE_EVERY
-        if releases or tell or save:
-            self._write(releases, tell=tell, save=save)
+        wait = SNAPSHOT_EVERY if has_counted else SNAPSHOT_EVERY_IDLE
+        is_new = self._snapshot_position != self._position or self._diagnosis.is_due(self._position)
+        snapshot = is_new and now - self._snapshot_at >= wait
+        save = has_counted and now - self._saved_at >= SAVE_EVERY
+        if releases or snapshot or save:
+            self._write(releases, snapshot=snapshot, save=save)
         return has_counted
 
     def close(self) -> None:
         """Save the learner and let go of it."""
         try:
-            self._watch.at(self._position, at_once=True)
-            self._write([], tell=True, save=True)
+            self._diagnosis.at(self._position, at_once=True)
+            self._write([], snapshot=True, save=True)
         finally:
             self._session.close()
 
@@ -136,23 +118,24 @@ class Seat:
         """Let go without saving: what was learned may be ahead of what could be published."""
         self._session.close()
 
-    def _write(self, releases: Sequence[LoggedRelease], *, tell: bool, save: bool) -> None:
+    def _write(self, releases: Sequence[LoggedRelease], *, snapshot: bool, save: bool) -> None:
+        position = self._position
         self._session.publish(
             releases,
-            standing=(self._position, self._standing()) if tell else None,
-            saved=(self._position, self._learner.to_json()) if save else None,
+            snapshot=(position, self._snapshot().to_json()) if snapshot else None,
+            saved=(position, self._learner.to_json()) if save else None,
         )
         now = time.monotonic()
-        if tell:
-            self._told, self._stood = self._position, now
+        if snapshot:
+            self._snapshot_position, self._snapshot_at = position, now
         if save:
-            self._saved = now
+            self._saved_at = now
 
-    def _standing(self) -> str:
-        return standing_of(self._learner, diagnosis=self._watch.at(self._position))
+    def _snapshot(self) -> Snapshot:
+        return Snapshot.of(self._learner, self._diagnosis.at(self._position))
 
 
-def _resume(session: Learning, experiment: Experiment) -> tuple[Learner, int]:
+def _resume(session: LearnerSession, experiment: Experiment) -> tuple[Learner, int]:
     """Go on from the saved learner, or from the first report where it is missing or unfit.
 
     Releases may have been published after it was saved; they are worked out once more and have to
@@ -173,7 +156,7 @@ def _resume(session: Learning, experiment: Experiment) -> tuple[Learner, int]:
     return learner, position
 
 
-def _saved(session: Learning, experiment: Experiment) -> tuple[Learner, int] | None:
+def _saved(session: LearnerSession, experiment: Experiment) -> tuple[Learner, int] | None:
     """Return the saved learner and its position, if there is one and it fits the log."""
     try:
         saved = session.saved()
@@ -194,60 +177,61 @@ def _saved(session: Learning, experiment: Experiment) -> tuple[Learner, int] | N
     return learner, position
 
 
-class School:
+class LearnerPool:
     """The learners of all experiments of a database that this process could get hold of."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._seats: dict[str, Seat] = {}
-        self._set_aside: set[str] = set()
+        self._learners: dict[str, ExperimentLearner] = {}
+        self._failed: set[str] = set()
         self._looked = -LOOK_EVERY
         self._warned = ""
 
-    def turn(self) -> bool:
-        """Give each learner a turn; say whether any report was counted."""
+    def poll(self) -> bool:
+        """Let each learner count what is new; say whether there was any."""
         if time.monotonic() - self._looked >= LOOK_EVERY:
-            self._look()
+            self._take_over()
             self._looked = time.monotonic()
-        counted = False
-        for fingerprint, seat in list(self._seats.items()):
-            with self._others_go_on(fingerprint, let_go=seat.abandon):
-                counted |= seat.turn()
-        return counted
+        has_counted = False
+        for fingerprint, learner in list(self._learners.items()):
+            with self._others_go_on(fingerprint, let_go=learner.abandon):
+                has_counted |= learner.poll()
+        return has_counted
 
     def close(self) -> None:
         """Save and let go of all; go on with the others where one cannot be saved."""
-        for seat in self._seats.values():
+        for learner in self._learners.values():
             try:
-                seat.close()
+                learner.close()
             except StoreError as error:
                 logger.warning("%s", error)
-        self._seats.clear()
+        self._learners.clear()
 
     def abandon(self) -> None:
         """Let go of all as they are."""
-        for seat in self._seats.values():
-            seat.abandon()
-        self._seats.clear()
+        for learner in self._learners.values():
+            learner.abandon()
+        self._learners.clear()
         self._looked = -LOOK_EVERY
 
-    def _look(self) -> None:
-        """Sit down wherever nobody sits: at new experiments, and where another process has died."""
+    def _take_over(self) -> None:
+        """Learn what nobody learns: new experiments, and those of a process that has died."""
         for fingerprint, text in self._store.experiments():
-            if fingerprint in self._seats or fingerprint in self._set_aside:
+            if fingerprint in self._learners or fingerprint in self._failed:
                 continue
             try:
-                session = self._store.learning(fingerprint)
+                session = self._store.learner_session(fingerprint)
             except StoreError as error:
-                if not self._seats:
+                if not self._learners:
                     raise
-                # Each takes a connection, and there may be no more: those that sit go on.
+                # Each takes a connection, and there may be no more: the other learners go on.
                 self._warn(f"experiment {fingerprint} has to wait for a learner: {error}")
                 return
             if session is None:
                 continue
             with self._others_go_on(fingerprint, let_go=session.close):
-                self._seats[fingerprint] = Seat(session, Experiment.from_table(json.loads(text)))
+                experiment = Experiment.from_table(json.loads(text))
+                self._learners[fingerprint] = ExperimentLearner(session, experiment)
                 logger.info("learning %s", fingerprint)
 
     def _warn(self, text: str) -> None:
@@ -257,27 +241,27 @@ class School:
 
     @contextmanager
     def _others_go_on(self, fingerprint: str, *, let_go: Callable[[], None]) -> Iterator[None]:
-        """Set an experiment aside that cannot be learned.
+        """Give up an experiment that cannot be learned, and go on with the others.
 
         It keeps its releases, and its log grows, until somebody has looked and has started the
-        server again. Trouble of the database itself is not one experiment's, and goes on up.
+        server again. An error of the database itself is not one experiment's, and is raised.
         """
         try:
             yield
         except Exception as error:
             let_go()
-            self._seats.pop(fingerprint, None)
+            self._learners.pop(fingerprint, None)
             if isinstance(error, StoreError) and not isinstance(error, StoreDamaged):
                 raise
             is_foreseen = isinstance(error, SottovoceError)
             text = "experiment %s cannot be learned: %s"
             logger.error(text, fingerprint, error, exc_info=not is_foreseen)
-            self._set_aside.add(fingerprint)
+            self._failed.add(fingerprint)
 
 
 def learn_until(stopped: Callable[[], bool], store: Store) -> None:
     """Learn until told to stop. Whatever happens to the database, try again."""
-    school = School(store)
+    pool = LearnerPool(store)
     pause = SHORTEST_PAUSE
     is_set_up = False
     trouble = ""
@@ -286,17 +270,18 @@ def learn_until(stopped: Callable[[], bool], store: Store) -> None:
             if not is_set_up:
                 store.migrate()
                 is_set_up = True
-            counted = school.turn()
+            has_counted = pool.poll()
         except StoreError as error:
             # The session may be lost, and the lock with it: begin anew from what is stored.
-            school.abandon()
-            counted, pause = False, min(max(2 * pause, LONGEST_PAUSE), LONGEST_IN_TROUBLE)
+            pool.abandon()
+            has_counted = False
+            pause = min(max(2 * pause, LONGEST_PAUSE), LONGEST_PAUSE_IN_TROUBLE)
             if str(error) != trouble:  # once, however long it lasts
                 trouble = str(error)
                 logger.warning("%s", trouble)
         else:
             trouble = ""
-            pause = SHORTEST_PAUSE if counted else min(1.5 * pause, LONGEST_PAUSE)
-        if not counted:
+            pause = SHORTEST_PAUSE if has_counted else min(1.5 * pause, LONGEST_PAUSE)
+        if not has_counted:
             time.sleep(pause)
-    school.close()
+    pool.close()

@@ -6,14 +6,15 @@ PROMETHEUS_MULTIPROC_DIR names, and whichever is asked adds them up.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from operator import attrgetter
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
+
+from sottovoce.server.status import ExperimentStatus
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -33,64 +34,47 @@ REQUEST_SECONDS = Histogram(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Where one experiment stands.
+# Of each experiment: the metric's name, where its value stands in ExperimentStatus, its help text.
+EXPERIMENT_GAUGES = (
+    ("stored", "stored", "Reports in the log."),
+    ("learned", "learned", "Reports that the learner has counted."),
+    ("release", "release.version", "The newest release."),
+    ("bins", "bins", "Bins of the newest release."),
+    ("settled_bins", "settled_bins", "Bins with one arm left."),
+    ("late_reports", "late_reports", "Counted reports that were made for an older release."),
+    ("dropped_cells", "dropped_cells", "Cells of late reports that were no longer contested."),
+)
+# Of each auxiliary population, likewise in SourceSummary.
+SOURCE_GAUGES = (
+    ("effective_users", "Reports of target users that would have said as much."),
+    ("harmful", "1 if an auxiliary population seems to mislead."),
+)
 
-    stored: reports in the log. learned: those that the learner has counted.
-    sources: the auxiliary populations, as a diagnosis has them.
-    """
 
-    stored: int
-    learned: int
-    release: int
-    bins: int
-    settled_bins: int
-    late_reports: int
-    dropped_cells: int
-    sources: Sequence[Mapping[str, Any]] = ()
-
-
-class _Standings(Collector):
-    def __init__(self, standings: Mapping[str, Standing]) -> None:
-        self._standings = standings
+class _Statuses(Collector):
+    def __init__(self, statuses: Mapping[str, ExperimentStatus]) -> None:
+        self._statuses = statuses
 
     def collect(self) -> Iterable[Metric]:
-        texts = {
-            "stored": "Reports in the log.",
-            "learned": "Reports that the learner has counted.",
-            "release": "The newest release.",
-            "bins": "Bins of the newest release.",
-            "settled_bins": "Bins with one arm left.",
-            "late_reports": "Counted reports that were made for an older release.",
-            "dropped_cells": "Cells of late reports that no longer stood and were left out.",
-        }
-        for name, text in texts.items():
-            family = GaugeMetricFamily(f"sottovoce_{name}", text, labels=["experiment"])
-            for fingerprint, standing in self._standings.items():
-                family.add_metric([fingerprint], getattr(standing, name))
-            yield family
-        yield from self._of_sources()
-
-    def _of_sources(self) -> Iterable[Metric]:
-        texts = {
-            "effective_users": "Reports of target users that would have said as much.",
-            "harmful": "1 if an auxiliary population seems to mislead.",
-        }
-        for name, text in texts.items():
+        for name, path, text in EXPERIMENT_GAUGES:
+            gauge = GaugeMetricFamily(f"sottovoce_{name}", text, labels=["experiment"])
+            for fingerprint, status in self._statuses.items():
+                gauge.add_metric([fingerprint], attrgetter(path)(status))
+            yield gauge
+        for name, text in SOURCE_GAUGES:
             labels = ["experiment", "population"]
-            family = GaugeMetricFamily(f"sottovoce_{name}", text, labels=labels)
-            for fingerprint, standing in self._standings.items():
-                for source in standing.sources:
-                    if source[name] is not None:
-                        family.add_metric([fingerprint, source["population"]], source[name])
-            yield family
+            gauge = GaugeMetricFamily(f"sottovoce_{name}", text, labels=labels)
+            for fingerprint, status in self._statuses.items():
+                for source in status.diagnosis.sources:
+                    if (value := getattr(source, name)) is not None:
+                        gauge.add_metric([fingerprint, source.population], value)
+            yield gauge
 
 
-def render(standings: Mapping[str, Standing]) -> bytes:
-    """Write all metrics in Prometheus's text format."""
+def render(statuses: Mapping[str, ExperimentStatus]) -> bytes:
+    """Write all metrics in Prometheus's text format. statuses: by the experiment's fingerprint."""
     where = CollectorRegistry()
-    where.register(_Standings(standings))
+    where.register(_Statuses(statuses))
     if os.environ.get(FOLDER):
         MultiProcessCollector(where)  # type: ignore[no-untyped-call]  # it has no types
         return generate_latest(where)

@@ -4,6 +4,7 @@ from importlib.metadata import version
 from typing import Any
 
 from sottovoce.server.settings import Settings
+from sottovoce.shared.methods import method_names
 
 _EXPERIMENT = {
     "name": "experiment",
@@ -281,7 +282,7 @@ def _settings() -> dict[str, Any]:
         "name": name,
         "horizon": _whole(1, 2**53),
         "auxiliary": {"type": "array", "items": auxiliary},
-        "method": {"oneOf": [{"enum": ["whisper", "ldpmab"]}, method]},
+        "method": {"oneOf": [{"enum": method_names()}, method]},
         "release_every": _whole(1, 2**53),
         "seed": _whole(0, 2**53),
     }

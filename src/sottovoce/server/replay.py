@@ -21,7 +21,7 @@ class Replay:
     reports: how many there are in the log.
     releases: how many follow from it.
     waiting: releases that follow from the log, and that the learner has yet to publish.
-    troubles: where the database disagrees with its log, in words.
+    troubles: where the database disagrees with its log, in sentences.
     """
 
     experiment: str
@@ -70,7 +70,7 @@ def replay(
     if counted != position:
         troubles.append(f"{position - counted} of {position} reports in the log cannot be counted")
     troubles += _compare(rebuilt, published)
-    troubles += _check_standing(store, fingerprint)
+    troubles += _check_snapshot(store, fingerprint)
     waiting = max(0, len(rebuilt) - len(published))
     return Replay(fingerprint, experiment.name, position, len(rebuilt), waiting, tuple(troubles))
 
@@ -93,11 +93,11 @@ def _compare(rebuilt: list[LoggedRelease], published: list[LoggedRelease]) -> It
             yield f"release {ours.version} was published with another text than follows"
 
 
-def _check_standing(store: Store, fingerprint: str) -> Iterator[str]:
-    standing = store.standing(fingerprint)
+def _check_snapshot(store: Store, fingerprint: str) -> Iterator[str]:
+    snapshot = store.snapshot(fingerprint)
     length = store.length(fingerprint)
-    if standing is not None and standing[0] > length:
-        yield f"the learner has counted {standing[0]} reports, and the log has {length}"
+    if snapshot is not None and snapshot[0] > length:
+        yield f"the learner has counted {snapshot[0]} reports, and the log has {length}"
 
 
 def _experiment(store: Store, fingerprint: str) -> Experiment:

@@ -1,8 +1,8 @@
-"""The processes of a server: workers that talk to the network, one learner, and who watches them.
+"""The processes of a server: workers that talk to the network, one learner, and their supervisor.
 
 They share nothing but the database and the port they listen on: no lock, no event, no queue, for
-one that is killed would take any of those with it. One that dies is started again; when the watcher
-itself dies, by whatever means, the others notice and end.
+one that is killed would take any of those with it. The supervisor starts one that dies again; when
+the supervisor itself dies, by whatever means, the others notice and end.
 """
 
 import errno
@@ -98,19 +98,20 @@ def serve(
         for each in (signal.SIGINT, signal.SIGTERM):
             signal.signal(each, lambda *_: stopped.set())
     with tempfile.TemporaryDirectory(prefix="sottovoce-") as metrics:
-        work = [_Post("learner", _learn, (settings,))]
-        work += [
-            _Post(f"worker {n + 1}", _work, (settings, listening, metrics)) for n in range(workers)
+        processes = [_Supervised("learner", _learn, (settings,))]
+        processes += [
+            _Supervised(f"worker {n + 1}", _work, (settings, listening, metrics))
+            for n in range(workers)
         ]
         try:
-            _watch(work, stopped)
+            _supervise(processes, stopped)
         finally:
-            _end(work)
+            _end(processes)
             listening.close()
 
 
-class _Post:
-    """A piece of work that somebody has to be doing."""
+class _Supervised:
+    """A process that is started again whenever it ends."""
 
     def __init__(
         self, name: str, target: Callable[..., None], arguments: tuple[object, ...]
@@ -122,8 +123,8 @@ class _Post:
         self._begun = self._due = time.monotonic()
         self._pause = RESTART_AFTER
 
-    def look(self) -> None:
-        """Start it when it is time; see when it has ended."""
+    def check(self) -> None:
+        """Start it when it is due; notice when it has ended."""
         if self.process is not None and not self.process.is_alive():
             self._ended(self.process.exitcode)
         if self.process is None and time.monotonic() >= self._due:
@@ -133,7 +134,7 @@ class _Post:
                 self._later(f"cannot be started ({error})", pause=LONGEST_PAUSE)
 
     def _start(self) -> None:
-        # A daemon: should the watcher fail, it does not wait for ever for those who wait for it.
+        # A daemon: should the supervisor fail, it does not wait for ever for those who wait for it.
         process = _spawn.Process(
             target=self._target, args=self._arguments, name=self._name, daemon=True
         )
@@ -155,15 +156,15 @@ class _Post:
         logger.warning("the %s %s; starting it again in %g s", self._name, what, pause)
 
 
-def _watch(work: Sequence[_Post], stopped: threading.Event) -> None:
+def _supervise(supervised: Sequence[_Supervised], stopped: threading.Event) -> None:
     while not stopped.is_set():
-        for post in work:
-            post.look()
-        wait([post.process.sentinel for post in work if post.process is not None], timeout=0.1)
+        for each in supervised:
+            each.check()
+        wait([each.process.sentinel for each in supervised if each.process], timeout=0.1)
 
 
-def _end(work: Sequence[_Post]) -> None:
-    processes = [post.process for post in work if post.process is not None]
+def _end(supervised: Sequence[_Supervised]) -> None:
+    processes = [each.process for each in supervised if each.process]
     for process in processes:
         process.terminate()
     deadline = time.monotonic() + GRACE
@@ -213,7 +214,7 @@ def _learn(settings: Settings) -> None:
 
 
 def _begin() -> None:
-    """Set up a process: it logs, leaves Ctrl-C to the watcher, and dies when the watcher does."""
+    """Set up a process: it logs, leaves Ctrl-C to the supervisor, and dies when that does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
 

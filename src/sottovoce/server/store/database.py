@@ -5,7 +5,7 @@ of a statement, which are reports. What gets out is a StoreError that names the 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
@@ -20,22 +20,20 @@ PATIENCE_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LearnerLock:
     """The learner's lock of one experiment, and the connection that goes with it."""
 
     connection: Connection
     release: Callable[[], None]
 
 
-class AlreadyThere(StoreError):
+class DuplicateNonce(StoreError):
     """A nonce is in the log already; nothing was written."""
 
 
 class Database(ABC):
     """One database, reached through a pool of connections."""
 
-    # What a migration calls by a name in braces, as this database spells it.
-    words: ClassVar[Mapping[str, str]]
     # The errors of the driver, for the few places that use it without SQLAlchemy.
     driver_errors: ClassVar[type[Exception]]
 
@@ -54,7 +52,7 @@ class Database(ABC):
     def append(
         self, connection: Connection, fingerprint: str, reports: Sequence[tuple[bytes, bytes]]
     ) -> None:
-        """Write reports (nonce, body) to the end of a log; raise AlreadyThere if one is in it.
+        """Write reports (nonce, body) to the end of a log; raise DuplicateNonce if one is in it.
 
         Nobody else appends to it until the transaction ends.
         """
@@ -66,31 +64,35 @@ class Database(ABC):
         """Return which of the nonces are in a log, and let nobody append until we are done."""
 
     @abstractmethod
-    def hold(self, experiment: int, *, fingerprint: str) -> Held | None:
+    def try_lock(self, experiment: int, *, fingerprint: str) -> LearnerLock | None:
         """Take the learner's lock, or return None if another has it."""
 
     @abstractmethod
-    def trouble(self, error: BaseException) -> StoreError:
+    def translate(self, error: BaseException) -> StoreError:
         """Say what the database must be or do for an error not to come; show no value."""
 
     @contextmanager
     def transaction(self, *, writes: bool = False) -> Iterator[Connection]:
         """Lend a connection for one transaction, which is rolled back if an error leaves it."""
-        with self.told(), self.engine.connect() as connection, begun(connection, writes=writes):
+        with (
+            self.errors_translated(),
+            self.engine.connect() as connection,
+            in_transaction(connection, writes=writes),
+        ):
             yield connection
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def errors_translated(self) -> Iterator[None]:
         """Turn every error of the database into a StoreError that holds no value."""
         try:
             yield
         except (SQLAlchemyError, self.driver_errors, OSError) as error:
             cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
-            raise self.trouble(cause) from None
+            raise self.translate(cause) from None
 
 
 @contextmanager
-def begun(connection: Connection, *, writes: bool = False) -> Iterator[Connection]:
+def in_transaction(connection: Connection, *, writes: bool = False) -> Iterator[Connection]:
     """Run one transaction on a connection; one that writes says so at its beginning."""
     connection.execution_options(writes=writes)
     with connection.begin():

@@ -12,8 +12,8 @@ from sqlalchemy import Connection, text
 
 from sottovoce.shared.errors import StoreDamaged, StoreError, must
 
-# The tables that hold the newest text of each experiment only.
-Note = Literal["saved", "standing"]
+# The tables that hold the newest text of each experiment only: the saved learner, the snapshot.
+LatestText = Literal["saved", "standing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ def experiment_of(connection: Connection, fingerprint: str) -> int:
     """Return an experiment's number."""
     query = text("SELECT id FROM experiment WHERE fingerprint = :fingerprint")
     number = connection.execute(query, {"fingerprint": fingerprint}).scalar()
-    return there(number, fingerprint)
+    return must_exist(number, fingerprint)
 
 
-def there(number: int | None, fingerprint: str) -> int:
+def must_exist(number: int | None, fingerprint: str) -> int:
     """Return the number of an experiment, if there is one."""
     if number is None:
         raise StoreError(must("an experiment", "be in the database", repr(fingerprint)))
@@ -121,20 +121,20 @@ def add_release(connection: Connection, experiment: int, release: LoggedRelease)
     connection.execute(query, values)
 
 
-def note(connection: Connection, experiment: int, table: Note) -> tuple[int, str] | None:
+def latest(connection: Connection, experiment: int, table: LatestText) -> tuple[int, str] | None:
     """Return the newest text of a kind, and the position of the log that it follows from."""
-    # A table's name cannot be a parameter; Note has the two that there are.
+    # A table's name cannot be a parameter; LatestText has the two that there are.
     query = text(f"SELECT position, text FROM {table} WHERE experiment = :experiment")  # noqa: S608
     row = connection.execute(query, {"experiment": experiment}).one_or_none()
     return None if row is None else (row[0], _unpack(row[1]))
 
 
-def replace_note(
-    connection: Connection, experiment: int, table: Note, new: tuple[int, str]
+def replace_latest(
+    connection: Connection, experiment: int, table: LatestText, new: tuple[int, str]
 ) -> None:
     """Put a text in the place of the one before."""
     query = text(
-        f"INSERT INTO {table} (experiment, position, text)"  # noqa: S608  as in ``note``
+        f"INSERT INTO {table} (experiment, position, text)"  # noqa: S608  as in ``latest``
         " VALUES (:experiment, :position, :text) ON CONFLICT (experiment)"
         " DO UPDATE SET position = excluded.position, text = excluded.text"
     )
@@ -148,14 +148,13 @@ def choose_new(
     """Return the reports whose nonce comes for the first time, and of each whether it does."""
     seen = set(known)
     new = []
-    answers = []
+    is_new = []
     for report in reports:
-        is_new = report[0] not in seen
-        answers.append(is_new)
-        if is_new:
+        is_new.append(report[0] not in seen)
+        if is_new[-1]:
             seen.add(report[0])
             new.append(report)
-    return new, answers
+    return new, is_new
 
 
 def _pack(text: str) -> bytes:

@@ -1,14 +1,14 @@
 """PostgreSQL: a server, which any number of machines may use at once."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import psycopg
 from psycopg.errors import DiskFull, UniqueViolation
 from sqlalchemy import URL, Connection, create_engine, event, text
 
 from sottovoce.server.store import log
-from sottovoce.server.store.database import PATIENCE_SECONDS, AlreadyThere, Database, Held
+from sottovoce.server.store.database import PATIENCE_SECONDS, Database, DuplicateNonce, LearnerLock
 from sottovoce.shared.errors import StoreError, StoreFull
 
 # The first half of every advisory lock of ours ("Sovo"); the second is the experiment's number,
@@ -73,11 +73,6 @@ _RULES = {
 class Postgres(Database):
     """One database of a server. It has to be reached directly or through a pooler of sessions."""
 
-    words: ClassVar = {
-        "bytes": "BYTEA",
-        "number": "INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
-        "clustered": "",
-    }
     driver_errors = psycopg.Error
 
     def __init__(self, url: URL) -> None:
@@ -117,12 +112,12 @@ class Postgres(Database):
             with driver.pipeline():
                 locked = driver.execute(LOCKED, (fingerprint,))
                 driver.execute(APPENDED, (nonces, bodies, fingerprint))
-            log.there((locked.fetchone() or (None,))[0], fingerprint)
+            log.must_exist((locked.fetchone() or (None,))[0], fingerprint)
             return
         with driver.pipeline():
             locked = driver.execute(LOCKED, (fingerprint,))
             end = driver.execute(END, (fingerprint,))
-        experiment = log.there((locked.fetchone() or (None,))[0], fingerprint)
+        experiment = log.must_exist((locked.fetchone() or (None,))[0], fingerprint)
         after = (end.fetchone() or (0,))[0]
         columns = "report (experiment, position, nonce, body)"
         with (
@@ -143,10 +138,10 @@ class Postgres(Database):
             found = driver.execute(KNOWN, (fingerprint, list(nonces)), binary=True)
         return {nonce for (nonce,) in found.fetchall()}
 
-    def hold(self, experiment: int, *, fingerprint: str) -> Held | None:
+    def try_lock(self, experiment: int, *, fingerprint: str) -> LearnerLock | None:
         """Lock within a session: who loses the session loses the lock, and cannot write either."""
         key = {"lock": LOCK, "experiment": experiment}
-        with self.told():
+        with self.errors_translated():
             connection = self.engine.connect()
             try:
                 with connection.begin():
@@ -171,14 +166,14 @@ class Postgres(Database):
             finally:
                 connection.close()
 
-        return Held(connection, release)
+        return LearnerLock(connection, release)
 
-    def trouble(self, error: BaseException) -> StoreError:
+    def translate(self, error: BaseException) -> StoreError:
         """Name the kind of the error; its text may show the values of a row."""
         state = getattr(error, "sqlstate", None)
         kind = type(error).__name__ + (f" ({state})" if state else "")
         if isinstance(error, UniqueViolation):
-            return AlreadyThere("a nonce must be new to the log; one is not")
+            return DuplicateNonce("a nonce must be new to the log; one is not")
         if isinstance(error, DiskFull):
             return StoreFull(f"the database must have room on its disk; {kind}")
         if state is None and isinstance(error, psycopg.OperationalError):

@@ -8,11 +8,20 @@ from sottovoce.server.store.database import Database
 from sottovoce.shared.errors import StoreError, must
 
 FOLDER = Path(__file__).parent / "migrations"
+# What a migration calls by a name in braces, as each database spells it.
+SPELLINGS = {
+    "sqlite": {"bytes": "BLOB", "number": "INTEGER PRIMARY KEY", "clustered": "WITHOUT ROWID"},
+    "postgresql": {
+        "bytes": "BYTEA",
+        "number": "INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        "clustered": "",
+    },
+}
 
 
 def migrate(database: Database) -> None:
     """Bring the schema up to date, in one transaction and one process at a time."""
-    with database.told():
+    with database.errors_translated():
         database.prepare()
     with database.transaction(writes=True) as connection:
         database.lock_schema(connection)
@@ -22,7 +31,8 @@ def migrate(database: Database) -> None:
         applied = _applied(connection)
         for version, path in _migrations().items():
             if version > applied:
-                _apply(connection, path.read_text(encoding="utf-8").format(**database.words))
+                script = path.read_text(encoding="utf-8")
+                _apply(connection, script.format(**SPELLINGS[connection.dialect.name]))
                 query = text("INSERT INTO migration (version) VALUES (:version)")
                 connection.execute(query, {"version": version})
         check(connection)

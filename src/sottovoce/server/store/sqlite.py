@@ -6,13 +6,13 @@ from contextlib import closing
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from sqlalchemy import Connection, QueuePool, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 
 from sottovoce.server.store import log
-from sottovoce.server.store.database import PATIENCE_SECONDS, AlreadyThere, Database, Held
+from sottovoce.server.store.database import PATIENCE_SECONDS, Database, DuplicateNonce, LearnerLock
 from sottovoce.shared.errors import StoreError, StoreFull, must
 
 # Marks the file as a store, so that no other database is ever taken for one ("SovS").
@@ -50,11 +50,6 @@ _RULES = {
 class Sqlite(Database):
     """One file."""
 
-    words: ClassVar = {
-        "bytes": "BLOB",
-        "number": "INTEGER PRIMARY KEY",
-        "clustered": "WITHOUT ROWID",
-    }
     driver_errors = sqlite3.Error
 
     def __init__(self, path: Path) -> None:
@@ -92,7 +87,7 @@ class Sqlite(Database):
         """Write many rows with each statement. A transaction that writes is alone anyway."""
         driver = _driver(connection)
         found = driver.execute(END, (fingerprint,)).fetchone() or (None, 0)
-        experiment, after = log.there(found[0], fingerprint), found[1]
+        experiment, after = log.must_exist(found[0], fingerprint), found[1]
         for some in _pieces(sorted(reports)):
             values = (experiment, after, *chain.from_iterable(some))
             driver.execute(_insert_statement(len(some)), values)
@@ -110,9 +105,9 @@ class Sqlite(Database):
             found.update(nonce for (nonce,) in rows)
         return found
 
-    def hold(self, experiment: int, *, fingerprint: str) -> Held | None:
+    def try_lock(self, experiment: int, *, fingerprint: str) -> LearnerLock | None:
         """Lock a file beside the database. The operating system lets go of it for the dead."""
-        with self.told():
+        with self.errors_translated():
             try:
                 lock = self._lock(f"learner-{fingerprint}", patience=0)
             except sqlite3.OperationalError as error:
@@ -130,13 +125,13 @@ class Sqlite(Database):
             connection.close()
             lock.close()
 
-        return Held(connection, release)
+        return LearnerLock(connection, release)
 
-    def trouble(self, error: BaseException) -> StoreError:
+    def translate(self, error: BaseException) -> StoreError:
         """Name SQLite's own code of the error."""
         name = getattr(error, "sqlite_errorname", type(error).__name__)
         if name == "SQLITE_CONSTRAINT_UNIQUE":
-            return AlreadyThere("a nonce must be new to the log; one is not")
+            return DuplicateNonce("a nonce must be new to the log; one is not")
         # The index of the WAL is a file of its own that can meet the end of the disk first.
         full = _code(error) == sqlite3.SQLITE_FULL or name == "SQLITE_IOERR_SHMSIZE"
         code = sqlite3.SQLITE_FULL if full else _code(error)

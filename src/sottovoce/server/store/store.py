@@ -8,14 +8,14 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from sottovoce.server.store import log, schema
-from sottovoce.server.store.database import AlreadyThere, Database
-from sottovoce.server.store.learning import Learning
+from sottovoce.server.store.database import Database, DuplicateNonce
 from sottovoce.server.store.log import LoggedRelease
 from sottovoce.server.store.postgres import Postgres
+from sottovoce.server.store.session import LearnerSession
 from sottovoce.server.store.sqlite import Sqlite
 from sottovoce.shared.errors import StoreError, must
 
-__all__ = ["Learning", "LoggedRelease", "Store"]
+__all__ = ["LearnerSession", "LoggedRelease", "Store"]
 
 
 class Store:
@@ -67,17 +67,17 @@ class Store:
         if not reports:
             return []
         database = self._database
-        new, answers = log.choose_new(reports, set())
+        new, is_new = log.choose_new(reports, set())
         # Nearly always none was there before, and that is quicker to try than to ask.
-        with suppress(AlreadyThere), database.transaction(writes=True) as connection:
+        with suppress(DuplicateNonce), database.transaction(writes=True) as connection:
             database.append(connection, fingerprint, new)
-            return answers
+            return is_new
         with database.transaction(writes=True) as connection:
             known = database.known(connection, fingerprint, [nonce for nonce, _ in new])
-            new, answers = log.choose_new(reports, known)
+            new, is_new = log.choose_new(reports, known)
             if new:
                 database.append(connection, fingerprint, new)
-        return answers
+        return is_new
 
     def read(self, fingerprint: str, *, after: int, limit: int) -> list[bytes]:
         """Return the bodies at the positions after + 1, after + 2, … in order."""
@@ -113,18 +113,18 @@ class Store:
         with self._database.transaction() as connection:
             return log.newest_versions(connection)
 
-    def standing(self, fingerprint: str) -> tuple[int, str] | None:
-        """Return what the learner last told the status pages, and at which position."""
+    def snapshot(self, fingerprint: str) -> tuple[int, str] | None:
+        """Return the learner's newest snapshot, and its position of the log."""
         with self._database.transaction() as connection:
             experiment = log.experiment_of(connection, fingerprint)
-            return log.note(connection, experiment, "standing")
+            return log.latest(connection, experiment, "standing")
 
-    def learning(self, fingerprint: str) -> Learning | None:
+    def learner_session(self, fingerprint: str) -> LearnerSession | None:
         """Try to become the learner of an experiment; None if another is."""
         with self._database.transaction() as connection:
             experiment = log.experiment_of(connection, fingerprint)
-        held = self._database.hold(experiment, fingerprint=fingerprint)
-        return None if held is None else Learning(self._database, experiment, held)
+        lock = self._database.try_lock(experiment, fingerprint=fingerprint)
+        return None if lock is None else LearnerSession(self._database, experiment, lock)
 
     def close(self) -> None:
         """Close the connections that are not in use."""

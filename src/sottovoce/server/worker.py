@@ -1,4 +1,4 @@
-"""What the endpoints of one worker share."""
+"""A worker: what the endpoints of one process share."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from sottovoce.shared.experiment import Experiment, canonical_json
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class Worker:
     """The store, what is known of it, and the way into it."""
 
     settings: Settings
@@ -23,7 +23,7 @@ class Desk:
     ingest: Ingest
 
     @classmethod
-    def open(cls, settings: Settings) -> "Desk":
+    def open(cls, settings: Settings) -> "Worker":
         """Set up; the database need not be there yet."""
         key = SigningKey.read(settings.key)
         store = Store.open(settings.database)

@@ -1,19 +1,18 @@
-"""Bins and decisions in words, such as "age 18–54, activity low or middling".
+"""Bins and numbers as people read them, such as "age 18–54, activity low or middling".
 
-Names are those of the experiment, not escaped: whoever writes HTML must do that.
+Names are those of the experiment, not escaped: the templates do that.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sottovoce.shared.partition import Box
 from sottovoce.shared.release import BinPolicy, Release
 from sottovoce.shared.schema import Categorical, Feature, Numeric, Ordinal
 
 EVERYONE = "everyone"
-# Levels that are spelled out; of more, the rest is counted.
+# So many levels are named; the others are counted.
 MOST_LEVELS = 6
 
 
@@ -21,39 +20,37 @@ MOST_LEVELS = 6
 class Bin:
     """A bin as people read it.
 
-    box: as ``visible`` has it.
+    box: with the edges that ``rounded_to_levels`` gives it.
+    description: who belongs to it.
     size: its share of all possible contexts, which is not its share of the people.
     """
 
     policy: BinPolicy
     box: Box
-    words: str
+    description: str
     size: float
 
 
 def bins_of(release: Release) -> list[Bin]:
-    """Spell out every bin of a release, in its order; once, for a page is asked for often."""
+    """Describe every bin of a release, in its order; once, for a page is asked for often."""
     if bins_of not in release.derived:
-        release.derived[bins_of] = _spelled_out(release)
+        release.derived[bins_of] = [_bin(release, policy) for policy in release.bins]
     bins: list[Bin] = release.derived[bins_of]
     return bins
 
 
-def _spelled_out(release: Release) -> list[Bin]:
-    bins = []
-    for policy in release.bins:
-        box = release.partition.box(policy.path)
-        seen = visible(release, box)
-        size = math.prod(high - low for low, high in seen)
-        bins.append(Bin(policy, seen, describe(release, box), size))
-    return bins
+def _bin(release: Release, policy: BinPolicy) -> Bin:
+    box = release.partition.box(policy.path)
+    rounded = rounded_to_levels(release, box)
+    size = math.prod(high - low for low, high in rounded)
+    return Bin(policy, rounded, describe(release, box), size)
 
 
-def visible(release: Release, box: Box) -> Box:
+def rounded_to_levels(release: Release, box: Box) -> Box:
     """Move the edges of a box, along features with levels, to where one level ends.
 
-    Levels are points on their axis, and cuts fall anywhere between them: seen so, a box covers as
-    much of [0, 1] as it has levels, and one that holds none is empty.
+    Levels are points on their axis, and splits fall anywhere between them. With rounded edges a box
+    covers as much of [0, 1] as it has levels, and one without a level is empty.
     """
     edges = []
     for feature, (low, high) in zip(release.experiment.context, box, strict=True):
@@ -69,65 +66,20 @@ def describe(release: Release, box: Box) -> str:
     parts = []
     for feature, (low, high) in zip(release.experiment.context, box, strict=True):
         if not _leaves_out_nobody(feature, low, high):
-            parts.append(f"{feature.name} {spell(feature, low, high)}")
+            parts.append(f"{feature.name} {describe_range(feature, low, high)}")
     return ", ".join(parts) or EVERYONE
 
 
-def place(release: Release, path: str) -> str:
-    """Say where a bin is or was, also one that this release does not have yet."""
+def describe_path(release: Release, path: str) -> str:
+    """Say who belongs to the bin of a path, which a later release may have split off."""
     known = path
     while known and known[:-1] not in release.partition.cuts:
         known = known[:-1]
-    words = describe(release, release.partition.box(known))
-    return words if known == path else f"a part of {words}"
+    people = describe(release, release.partition.box(known))
+    return people if known == path else f"a part of {people}"
 
 
-def decisions(release: Release, standing: Mapping[str, Any], *, most: int) -> list[tuple[str, str]]:
-    """Return when and what the learner decided last, newest first."""
-    certificates = standing.get("certificates") or ()
-    history = standing.get("history") or ()
-    if not history:
-        return [
-            (
-                f"release {each['release']:,}",
-                _dropped(release, each["path"], [each["dropped"]], [each]),
-            )
-            for each in certificates[: -most - 1 : -1]
-        ]
-    told = []
-    for event in history[: -most - 1 : -1]:
-        if "axis" in event:
-            what = _cut(release, event["path"], event["axis"])
-        else:
-            arms = [release.experiment.arms[arm] for arm in event["arms"]]
-            why = [c for c in certificates if c["path"] == event["path"] and c["dropped"] in arms]
-            what = _dropped(release, event["path"], arms, why)
-        told.append((f"after {event['reports']:,} reports", what))
-    return told
-
-
-def _dropped(
-    release: Release, path: str, arms: Sequence[str], certificates: Sequence[Mapping[str, Any]]
-) -> str:
-    words = f"{place(release, path)}: dropped {_listed(arms)}"
-    for each in certificates:
-        words += f"; {each['winner']} is better, {each['statistic']:.3g} ≥ {each['boundary']:.3g}"
-        if each["delta"] is not None:
-            words += f", wrong with chance at most {each['delta']:.2g}"
-    return words
-
-
-def _cut(release: Release, path: str, axis: int) -> str:
-    feature = release.experiment.context[axis]
-    words = f"{place(release, path)}: cut by {feature.name}"
-    if path not in release.partition.cuts:
-        return words
-    low, high = release.partition.box(path)[axis]
-    middle = (low + high) / 2
-    return f"{words} into {spell(feature, low, middle)} and {spell(feature, middle, high)}"
-
-
-def spell(feature: Feature, low: float, high: float) -> str:
+def describe_range(feature: Feature, low: float, high: float) -> str:
     """Say which values of a feature lie in [low, high) of its axis."""
     if isinstance(feature, Numeric):
         first, last = _edge(feature, low), _edge(feature, high)
@@ -137,10 +89,10 @@ def spell(feature: Feature, low: float, high: float) -> str:
         return "at no level"
     if len(levels) > MOST_LEVELS:
         return f"{', '.join(levels[:MOST_LEVELS])} or {len(levels) - MOST_LEVELS} others"
-    return _listed(levels, last="or")
+    return listed(levels, last="or")
 
 
-def number(value: float, *, step: float) -> str:
+def format_number(value: float, *, step: float) -> str:
     """Write a number with the digits that matter if its neighbours are a step away."""
     largest = max(abs(value), step)
     digits = math.ceil(math.log10(largest) - math.log10(step)) + 3
@@ -150,7 +102,7 @@ def number(value: float, *, step: float) -> str:
 
 
 def ticks(feature: Feature, *, most: int) -> list[tuple[float, str]]:
-    """Return places along a feature's axis, on [0, 1], and what to write there."""
+    """Return positions along a feature's axis, on [0, 1], and what to write there."""
     if isinstance(feature, Numeric):
         return _round_numbers(feature)
     count = len(feature.levels)
@@ -167,15 +119,15 @@ def _round_numbers(feature: Numeric) -> list[tuple[float, str]]:
     step = next(power * nice for nice in (1, 2, 5, 10) if power * nice >= rough * 0.999)
     first, last = math.ceil(feature.low / step - 1e-9), math.floor(feature.high / step + 1e-9)
     values = [count * step for count in range(first, last + 1)]
-    places = [((value - feature.low) / span, number(value, step=step)) for value in values]
-    return [(min(max(place, 0.0), 1.0), label) for place, label in places]
+    positions = [(min(max((value - feature.low) / span, 0.0), 1.0), value) for value in values]
+    return [(position, format_number(value, step=step)) for position, value in positions]
 
 
 def _edge(feature: Numeric, position: float) -> str:
     """Write the edge of a bin on a number's own scale, the same for all bins that have it."""
     span = feature.high - feature.low
     halvings = position.as_integer_ratio()[1]
-    return number(feature.low + position * span, step=max(span / halvings, 5e-324))
+    return format_number(feature.low + position * span, step=max(span / halvings, 5e-324))
 
 
 def _levels_below(position: float, count: int) -> int:
@@ -194,5 +146,39 @@ def _leaves_out_nobody(feature: Feature, low: float, high: float) -> bool:
     return _levels(feature, low, high) == feature.levels
 
 
-def _listed(names: Sequence[str], *, last: str = "and") -> str:
+def listed(names: Sequence[str], *, last: str = "and") -> str:
+    """Write names one after the other, such as ``a, b and c``."""
     return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else names[0]
+
+
+def thousands(value: int) -> str:
+    """Write a count, such as 12,345."""
+    return f"{value:,}"
+
+
+def fixed(value: float, digits: int = 0) -> str:
+    """Write a number with so many digits after the point."""
+    return f"{value:.{digits}f}"
+
+
+def percent(share: float) -> str:
+    """Write a share; of a tiny one, two digits."""
+    return f"{share:.0%}" if share >= 0.01 or share == 0 else f"{100 * share:.2g}%"
+
+
+def decimal(value: float | None, spec: str = ".2f") -> str:
+    """Write a number that may not be known."""
+    return "not known" if value is None else f"{value:{spec}}".replace("-", "−")
+
+
+def worth(value: float | None) -> str:
+    """Write what a report is worth; of less than 1, two digits."""
+    return decimal(value, ".2g" if value is not None and value < 1 else ".2f")
+
+
+def odds(epsilon: float) -> str:
+    """Write e^ε, the largest factor by which one report can change anybody's odds."""
+    if epsilon > 20:
+        return f"e^{epsilon:g}"
+    factor = math.exp(epsilon)
+    return f"{factor:.3g}" if factor < 100 else f"{factor:,.0f}"

@@ -1,4 +1,4 @@
-"""How the server answers: JSON, errors, copies for caches, and a count of it all."""
+"""How the server answers: JSON, errors, copies for caches, and metrics of it all."""
 
 import gzip
 import hashlib
@@ -15,10 +15,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sottovoce.server.metrics import REQUEST_SECONDS, REQUESTS
 
-# A later try is asked for in so many seconds.
-LATER = 1
+RETRY_AFTER = 1  # seconds
 
 _encoder = msgspec.json.Encoder()
+
+
+class RequestFailed(Exception):
+    """A request that ends here. error: what is wrong; never what came."""
+
+    def __init__(self, status: int, error: str, *, reason: str | None = None) -> None:
+        super().__init__(error)
+        self.status = status
+        self.reason = reason
 
 
 def as_json(value: Any, *, status: int = 200) -> Response:
@@ -29,14 +37,14 @@ def as_json(value: Any, *, status: int = 200) -> Response:
 
 def problem(status: int, error: str, *, reason: str | None = None) -> Response:
     """Answer with what is wrong; never with what came."""
-    answer = as_json({"error": error} | ({"reason": reason} if reason else {}), status=status)
+    response = as_json({"error": error} | ({"reason": reason} if reason else {}), status=status)
     if status in (429, 503, 507):
-        answer.headers["retry-after"] = str(LATER)
+        response.headers["retry-after"] = str(RETRY_AFTER)
     if status == 408:
-        answer.headers["connection"] = "close"  # what is still to come is not waited for
+        response.headers["connection"] = "close"  # what is still to come is not waited for
     if status == 401:
-        answer.headers["www-authenticate"] = "Bearer"
-    return answer
+        response.headers["www-authenticate"] = "Bearer"
+    return response
 
 
 def cached(request: Request, body: bytes, *, control: str) -> Response:
@@ -44,20 +52,20 @@ def cached(request: Request, body: bytes, *, control: str) -> Response:
 
     control: the Cache-Control header.
     """
-    zipped, tag = _pressed(body)
-    packs = _takes_gzip(_all_of(request, "accept-encoding"))
+    zipped, tag = _zipped(body)
+    takes_gzip = _takes_gzip(_whole_header(request, "accept-encoding"))
     headers = {"cache-control": control, "vary": "accept-encoding"}
     # The same content in other bytes: a weak tag says so, and fits the same If-None-Match.
-    headers["etag"] = f"W/{tag}" if packs else tag
-    known = [each.strip() for each in _all_of(request, "if-none-match").split(",")]
+    headers["etag"] = f"W/{tag}" if takes_gzip else tag
+    known = [each.strip() for each in _whole_header(request, "if-none-match").split(",")]
     if known == ["*"] or tag in (each.removeprefix("W/") for each in known):
         return Response(None, 304, headers)
-    if packs:
+    if takes_gzip:
         return Response(zipped, 200, headers | {"content-encoding": "gzip"}, "application/json")
     return Response(body, 200, headers, "application/json")
 
 
-def _all_of(request: Request, name: str) -> str:
+def _whole_header(request: Request, name: str) -> str:
     """Return a header that may come in several lines, as one."""
     return ",".join(request.headers.getlist(name))
 
@@ -72,13 +80,13 @@ def _takes_gzip(accepted: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _pressed(body: bytes) -> tuple[bytes, str]:
+def _zipped(body: bytes) -> tuple[bytes, str]:
     """Return the body in gzip form, and its tag: the same on every worker and machine."""
     return gzip.compress(body, mtime=0), f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
-class CountedAnswers:
-    """Counts the answers of an application, by endpoint and status."""
+class RequestMetrics:
+    """Counts and times the answers of an application, by endpoint and status."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

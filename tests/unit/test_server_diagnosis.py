@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,8 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.estimate.diagnosis import Audit, Diagnosis, Source
-from sottovoce.server import diagnosing
-from sottovoce.server.diagnosing import Watch, diagnosis_of, diagnosis_to_table
-from sottovoce.server.learning import Seat
+from sottovoce.server.diagnosis import DiagnosisCache, DiagnosisSummary, diagnosis_to_table
+from sottovoce.server.learning import ExperimentLearner
 from sottovoce.server.store.store import Store
 from sottovoce.shared import wire
 from sottovoce.shared.experiment import canonical_json
@@ -65,19 +65,19 @@ def test_looking_changes_nothing_that_is_learned(behaviour: list[float] | None) 
     for came in range(1, 301):
         come(rng, looked)
         come(same, left)
-        table = diagnosis_of(looked)
-        assert table is not None
-        assert table["learned"] == came
-        json.dumps(table, allow_nan=False)
+        summary = DiagnosisSummary.of(looked)
+        assert summary is not None
+        assert summary.learned == came
+        json.dumps(asdict(summary), allow_nan=False)
     assert looked.to_json() == left.to_json()
 
 
 def test_an_experiment_of_its_own_people_has_none() -> None:
     learner = learner_of(auxiliary=[])
-    assert diagnosis_of(learner) is None
-    watch = Watch(learner)
-    assert not watch.is_due(0)
-    assert watch.at(0, at_once=True) is None
+    assert DiagnosisSummary.of(learner) is None
+    cache = DiagnosisCache(learner)
+    assert not cache.is_due(0)
+    assert cache.at(0, at_once=True) is None
 
 
 class Clock:
@@ -89,43 +89,43 @@ class Clock:
     def monotonic(self) -> float:
         return self.now
 
-    def diagnosis_of(self, learner: sv.Learner) -> dict[str, Any]:
+    def look(self, learner: sv.Learner) -> DiagnosisSummary:
         self.now += 1
         self.looks += 1
-        return {"look": self.looks}
+        return DiagnosisSummary(self.looks)
 
 
 def test_a_diagnosis_takes_a_twentieth_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(diagnosing, "time", clock)
-    monkeypatch.setattr(diagnosing, "diagnosis_of", clock.diagnosis_of)
-    watch = Watch(learner_of())
+    monkeypatch.setattr("sottovoce.server.diagnosis.time", clock)
+    monkeypatch.setattr(DiagnosisSummary, "of", clock.look)
+    cache = DiagnosisCache(learner_of())
     for position in range(1000):
-        if watch.is_due(position):
-            watch.at(position)
-        assert watch.at(position) == {"look": clock.looks}
+        if cache.is_due(position):
+            cache.at(position)
+        assert cache.at(position) == DiagnosisSummary(clock.looks)
         clock.now += 0.5
     passed = clock.now - 1000
     assert 0.04 * passed < clock.looks < 0.06 * passed
     # Nothing new: nothing to look for.
     clock.now += 100
-    assert watch.at(2000) == {"look": clock.looks}
+    assert cache.at(2000) == DiagnosisSummary(clock.looks)
     looks = clock.looks
     clock.now += 100
-    assert not watch.is_due(2000)
-    assert watch.at(2000, at_once=True) == {"look": looks}
+    assert not cache.is_due(2000)
+    assert cache.at(2000, at_once=True) == DiagnosisSummary(looks)
     # At once means now, due or not.
-    assert watch.at(2001, at_once=True) == {"look": looks + 1}
-    assert watch.at(2002) == {"look": looks + 1}
-    assert watch.at(2002, at_once=True) == {"look": looks + 2}
+    assert cache.at(2001, at_once=True) == DiagnosisSummary(looks + 1)
+    assert cache.at(2002) == DiagnosisSummary(looks + 1)
+    assert cache.at(2002, at_once=True) == DiagnosisSummary(looks + 2)
 
 
 def test_a_diagnosis_that_is_not_due_yet_follows_when_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sottovoce.server.learning.LEAST_BETWEEN", 0.0)
-    monkeypatch.setattr("sottovoce.server.learning.STANDING_EVERY", 0.0)
-    monkeypatch.setattr(diagnosing, "SHARE", 1e-9)  # one look in a lifetime
+    monkeypatch.setattr("sottovoce.server.learning.SNAPSHOT_EVERY_IDLE", 0.0)
+    monkeypatch.setattr("sottovoce.server.learning.SNAPSHOT_EVERY", 0.0)
+    monkeypatch.setattr("sottovoce.server.diagnosis.SHARE", 1e-9)  # one look in a lifetime
     learner, rng = learner_of(), random.Random(2)
     name, release = learner.experiment.fingerprint, learner.release()
     store = Store.open(f"sqlite:///{tmp_path}/store.db")
@@ -134,30 +134,30 @@ def test_a_diagnosis_that_is_not_due_yet_follows_when_it_is(
     store.add_experiment(name, text, wire.release_to_json(release))
 
     def told() -> tuple[int, int]:
-        position, standing = store.standing(name) or (-1, "{}")
-        return position, json.loads(standing)["diagnosis"]["learned"]
+        position, snapshot = store.snapshot(name) or (-1, "{}")
+        return position, json.loads(snapshot)["diagnosis"]["learned"]
 
     def send(count: int) -> None:
         reports = [person(rng, release, population=1, logged=True) for _ in range(count)]
         store.append(name, [(each.nonce, wire.report_to_bytes(each)) for each in reports])
 
-    session = store.learning(name)
+    session = store.learner_session(name)
     assert session is not None
-    seat = Seat(session, learner.experiment)
+    follower = ExperimentLearner(session, learner.experiment)
     send(5)
-    seat.turn()
+    follower.poll()
     assert told() == (5, 5)
     send(5)
-    seat.turn()
-    seat.turn()
+    follower.poll()
+    follower.poll()
     assert told() == (10, 5)
-    seat._watch._due = -math.inf
-    seat.turn()  # although nothing else is new
+    follower._diagnosis._due = -math.inf
+    follower.poll()  # although nothing else is new
     assert told() == (10, 10)
     send(3)
-    seat.turn()
+    follower.poll()
     assert told() == (13, 10)
-    seat.turn()
-    seat.close()
+    follower.poll()
+    follower.close()
     assert told() == (13, 13)
     store.close()

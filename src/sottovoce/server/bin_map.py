@@ -1,0 +1,163 @@
+"""Where the bins of one or two features lie in a drawing; ``templates/map.html`` draws it.
+
+A settled bin has the colour of its arm; a contested one is grey, with a dot for each live arm.
+Numbers say the same as colours. All that is drawn is public: it follows from the release.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from sottovoce.server.formatting import rounded_to_levels, ticks
+from sottovoce.shared.partition import Box
+from sottovoce.shared.release import BinPolicy, Release
+from sottovoce.shared.schema import Feature, Numeric
+
+# All lengths are those of the drawing's own scale; it grows and shrinks with the page.
+WIDTH, HEIGHT, STRIP = 760, 440, 96
+TOP = 10
+LETTER, LINE = 6.8, 15  # about the width of a letter and the height of a line
+LONGEST_LABEL = 14
+# With more live arms than this, their number is written instead of dots.
+MOST_DOTS = 8
+# With more bins than this, lines between them must be thin.
+MANY_BINS = 400
+
+Tick = tuple[float, str]
+"""Where a tick lies in the drawing, and what stands beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rectangle:
+    """Where a box lies."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        """The centre."""
+        return self.x + self.width / 2, self.y + self.height / 2
+
+    def has_room_for(self, text: str) -> bool:
+        """Say whether a text fits inside."""
+        return self.width > LETTER * len(text) and self.height > LINE
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A live arm of a contested bin. is_waiting: it is not on offer in this release."""
+
+    arm: int
+    is_waiting: bool
+    x: float
+    y: float
+    radius: float
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """The name of an arm, on the region that has settled on it."""
+
+    arm: int
+    text: str
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
+class BinMap:
+    """The drawing of a release whose contexts have one feature, or two."""
+
+    release: Release
+
+    @cached_property
+    def left(self) -> float:
+        """Where the bins begin: beside the labels of the vertical axis."""
+        longest = max((len(label) for _, label in self.ticks_up), default=None)
+        return 24 if longest is None else 40 + LETTER * longest
+
+    @cached_property
+    def height(self) -> float:
+        """The height of all bins together."""
+        return STRIP if len(self.release.experiment.context) == 1 else HEIGHT
+
+    @property
+    def area(self) -> Rectangle:
+        """Where all bins lie."""
+        return Rectangle(self.left, TOP, WIDTH, self.height)
+
+    @property
+    def has_many_bins(self) -> bool:
+        """Whether lines between bins must be thin."""
+        return len(self.release.bins) > MANY_BINS
+
+    @cached_property
+    def ticks_across(self) -> list[Tick]:
+        """The ticks of the first feature."""
+        feature = self.release.experiment.context[0]
+        most = max(2, int(WIDTH / LETTER) // (_longest(feature) + 2))
+        return [(self.left + at * WIDTH, _short(label)) for at, label in ticks(feature, most=most)]
+
+    @cached_property
+    def ticks_up(self) -> list[Tick]:
+        """The ticks of the second feature, if there is one."""
+        return [
+            (self._down(at), _short(label))
+            for feature in self.release.experiment.context[1:]
+            for at, label in ticks(feature, most=HEIGHT // LINE)
+        ]
+
+    def rectangle(self, box: Box) -> Rectangle:
+        """Return where a box lies."""
+        left, right = box[0]
+        low, high = box[1] if len(box) > 1 else (0.0, 1.0)
+        x, y = self.left + left * WIDTH, self._down(high)
+        return Rectangle(x, y, (right - left) * WIDTH, (high - low) * self.height)
+
+    def dots(self, policy: BinPolicy, box: Rectangle) -> list[Dot]:
+        """Place a dot for each live arm side by side; none where they are too many or too small."""
+        live, (middle, y) = policy.live, box.middle
+        radius = min(9.0, box.width / (2.6 * len(live)), box.height / 2.6)
+        if radius < 1 or len(live) > MOST_DOTS:
+            return []
+        first = middle - (len(live) - 1) / 2 * 2.4 * radius
+        return [
+            Dot(arm, arm in policy.waiting, first + i * 2.4 * radius, y, radius)
+            for i, arm in enumerate(live)
+        ]
+
+    def number_of_arms(self, policy: BinPolicy, box: Rectangle) -> str:
+        """Say how many arms are live where they are too many for dots, and where it fits."""
+        text = f"{len(policy.live)} arms"
+        return text if len(policy.live) > MOST_DOTS and box.has_room_for(text) else ""
+
+    def labels(self) -> Iterator[Label]:
+        """Name the arm of each region whose bins have all settled on one, where there is room."""
+        release = self.release
+        agreed = {policy.path: policy.arms[0] for policy in release.bins if policy.settled}
+        for path in sorted(release.partition.cuts, key=len, reverse=True):
+            halves = path + "0", path + "1"
+            if (arm := agreed.get(halves[0])) is not None and arm == agreed.get(halves[1]):
+                del agreed[halves[0]], agreed[halves[1]]
+                agreed[path] = arm
+        for path, arm in agreed.items():
+            box = self.rectangle(rounded_to_levels(release, release.partition.box(path)))
+            for text in (f"{arm + 1} {release.experiment.arms[arm]}", str(arm + 1)):
+                if box.has_room_for(text + " "):
+                    yield Label(arm, text, *box.middle)
+                    break
+
+    def _down(self, position: float) -> float:
+        return TOP + (1 - position) * self.height
+
+
+def _longest(feature: Feature) -> int:
+    levels = ("",) if isinstance(feature, Numeric) else feature.levels
+    return max(len(_short(level)) for level in levels)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_LABEL else text[: LONGEST_LABEL - 1] + "…"

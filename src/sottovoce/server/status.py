@@ -1,0 +1,126 @@
+"""What is known of one experiment: the page, the JSON answers and the metrics are made from it.
+
+The learner writes a ``Snapshot`` to the database. A worker reads it, and sets beside it what the
+worker sees by itself: the newest release and the length of the log (``ExperimentStatus``).
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import msgspec
+
+from sottovoce.estimate.history import Certificate
+from sottovoce.estimate.learner import Learner, Status
+from sottovoce.estimate.method import CellEstimate
+from sottovoce.server.diagnosis import DiagnosisSummary
+from sottovoce.shared.errors import StoreDamaged
+from sottovoce.shared.release import Release
+
+
+class Event(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Arms that were dropped in a bin, or a bin that was split.
+
+    reports: how many the learner had counted by then.
+    axis: along which the bin was split; None where arms were dropped.
+    """
+
+    reports: int
+    path: str
+    arms: tuple[int, ...] = ()
+    axis: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a learner knows and has decided, as of one position of the log.
+
+    An older version of this package may have written it: what it did not write is empty.
+    """
+
+    status: Status | None = None
+    certificates: tuple[Certificate, ...] = ()
+    estimates: tuple[CellEstimate, ...] = ()
+    history: tuple[Event, ...] = ()
+    diagnosis: DiagnosisSummary | None = None
+
+    @classmethod
+    def of(cls, learner: Learner, diagnosis: DiagnosisSummary | None = None) -> "Snapshot":
+        """Ask a learner. diagnosis: a recent one, if there is one; else it is worked out."""
+        return cls(
+            learner.status(),
+            learner.certificates(),
+            tuple(learner.estimates()),
+            tuple(Event(each.reports, **asdict(each.event)) for each in learner.history()),
+            diagnosis or DiagnosisSummary.of(learner),
+        )
+
+    def to_json(self) -> str:
+        """Write it for the database."""
+        # The hook gets the numbers of NumPy.
+        return json.dumps(msgspec.to_builtins(self, enc_hook=float), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Snapshot":
+        """Read what ``to_json`` wrote."""
+        try:
+            return msgspec.json.decode(text, type=cls)
+        except msgspec.MsgspecError:
+            raise StoreDamaged(
+                "a learner's snapshot must be as it was written; it is not"
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentStatus:
+    """How far one experiment is.
+
+    release: the newest; the snapshot may be of an older one.
+    stored: reports in the log. learned: those that the learner has counted.
+    """
+
+    release: Release
+    stored: int
+    learned: int = 0
+    snapshot: Snapshot = Snapshot()
+
+    @property
+    def bins(self) -> int:
+        """How many bins the release has."""
+        return len(self.release.bins)
+
+    @property
+    def settled_bins(self) -> int:
+        """How many of them have one arm left."""
+        return self.bins - len(self.release.contested)
+
+    @property
+    def reports(self) -> dict[str, int]:
+        """How many reports of each population were counted."""
+        return self.snapshot.status.reports if self.snapshot.status else {}
+
+    @property
+    def late_reports(self) -> int:
+        """How many of them were made for an older release."""
+        return self.snapshot.status.late_reports if self.snapshot.status else 0
+
+    @property
+    def dropped_cells(self) -> int:
+        """How many of their cells were no longer contested, and left out."""
+        return self.snapshot.status.dropped_cells if self.snapshot.status else 0
+
+    @property
+    def diagnosis(self) -> DiagnosisSummary:
+        """What auxiliary data brings; without sources where there is none, or not yet."""
+        return self.snapshot.diagnosis or DiagnosisSummary(self.learned)
+
+    def to_table(self) -> dict[str, Any]:
+        """Write the counts, for JSON."""
+        experiment, status = self.release.experiment, self.snapshot.status
+        return {
+            "experiment": experiment.fingerprint,
+            "name": experiment.name,
+            "stored": self.stored,
+            "learned": self.learned,
+            **(asdict(status) if status else {}),
+        }
