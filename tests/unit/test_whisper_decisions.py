@@ -113,7 +113,7 @@ def test_the_best_arm_meets_the_one_that_is_hardest_to_tell_from_it(seed: int) -
     rivals = [int(arm) for arm in live if arm != best]
     expected = max(rivals, key=chance_to_be_better) if rivals else best
     is_live = np.isin(np.arange(arms), live)
-    assert decisions.choose_pair(is_live, mean, covariance) == (best, expected)
+    assert decisions.choose_pair(is_live, mean, covariance) == (int(best), int(expected))
 
 
 def by_the_documents(
@@ -322,3 +322,18 @@ def test_proof_alone_drops_no_arm() -> None:
     state.votes[0, 0, 1] = 1000
     step(state, known)
     assert state.live[0].all()
+
+
+def test_an_arm_that_lacks_the_proof_is_compared_until_it_has_it_and_no_bin_is_split() -> None:
+    """The second is hardest to tell from the first; the third should go."""
+    mean, steep = [0.4, 0.399, -0.4], np.array([[0.0, 0.05, 0.0], [0.0, 0.0, 0.0]])
+    for certified, pair, live, nodes in (
+        (True, [0, 2], [True, True, True], 1),
+        (False, [0, 1], [True, True, False], 3),
+    ):
+        known = constants(experiment(arms=3, guarantee="certified" if certified else "regret"))
+        state = believing(known, mean, slope=steep)
+        step(state, known)
+        assert state.pair[0].tolist() == pair
+        assert state.live[0].tolist() == live
+        assert state.totals[0].nodes == nodes

@@ -1,7 +1,6 @@
 """An experiment → the numbers that the rules of ``whisper`` need."""
 
 import math
-from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -46,9 +45,15 @@ class Constants(NamedTuple):
     reward_variance: float  # of what such a person tells, (value/β)²
 
 
-@lru_cache(maxsize=64)
 def constants(experiment: Experiment) -> Constants:
-    """Work out the constants of an experiment."""
+    """Return the constants of an experiment."""
+    if Constants not in experiment.derived:
+        experiment.derived[Constants] = _work_out(experiment)
+    found: Constants = experiment.derived[Constants]
+    return found
+
+
+def _work_out(experiment: Experiment) -> Constants:
     settings = cast(Whisper, experiment.settings)
     populations = experiment.populations
     behaviour = np.zeros((len(populations), len(experiment.arms)))

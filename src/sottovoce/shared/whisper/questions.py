@@ -75,7 +75,7 @@ class Entry(NamedTuple):
     value: ONE, OUTCOME or SIGNED_OUTCOME.
     measures: SHARE, ROWS or REWARDS.
     first, second: the linear function of g = f - 1/2 that a cell measures, but for the share of
-        the people in it: first·g_first + second·g_second.
+        the people in it: first·g_first + second·g_second; of logged rows, twice that.
     share: how many people of SHARES are asked, or REST, or BY_RELEASE.
     share_unknown: the same, of a log whose behaviour is not known; None for no difference.
     arms: which experiments ask it, by their number of arms: ANY, TWO or MORE.
