@@ -9,11 +9,7 @@ target's people, some of whom are asked nothing else: what others promise is the
 import math
 from dataclasses import dataclass
 
-SURE = 2.5
-"""Standard errors; one decision in 160 goes wrong where exactly half is delivered."""
-
-LEAST = 100
-"""Fewer answers decide nothing: what was promised is then as much of a guess."""
+from sottovoce.shared.whisper.tuning import AUDIT_ERRORS, AUDIT_LEAST
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +36,12 @@ class Audit:
     @property
     def falls_short(self) -> bool:
         """Whether less than half of the promised gain is delivered, beyond the noise."""
-        return self.answers >= LEAST and self.doubt <= -SURE
+        return self.answers >= AUDIT_LEAST and self.doubt <= -AUDIT_ERRORS
 
     @property
     def holds(self) -> bool:
         """Whether more than half of the promised gain is delivered, beyond the noise."""
-        return self.answers >= LEAST and self.doubt >= SURE
+        return self.answers >= AUDIT_LEAST and self.doubt >= AUDIT_ERRORS
 
 
 @dataclass(frozen=True, slots=True)
