@@ -24,6 +24,7 @@ PAGES = {
 
 SOURCES = {page: source for source, page in PAGES.items() if source != "README.md"}
 
+ADDRESS = re.compile(r"^(### `(\w+) /experiments/\{experiment\}(/\S+)`)$", re.MULTILINE)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)]*)?\)")
 
 
@@ -47,5 +48,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             return text
         return f"{image}[{text}]({posixpath.relpath(on_site, posixpath.dirname(here))}{anchor})"
 
+    # The table of contents has room for the end of an address only.
+    markdown = ADDRESS.sub(r'\1 { data-toc-label="\2 …\3" }', markdown)
     pieces = re.split(r"(^```.*?^```$)", markdown, flags=re.DOTALL | re.MULTILINE)
     return "".join(piece if piece.startswith("```") else LINK.sub(lead, piece) for piece in pieces)
