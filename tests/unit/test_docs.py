@@ -87,10 +87,12 @@ def test_every_python_example_runs_as_printed(
         re.DOTALL | re.MULTILINE,
     )
     names: dict[str, object] = {"__name__": "__main__"}  # as a script
-    for example, _ in examples:
+    for example, printed in examples:
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
             exec(compile(example, document.name, "exec"), names)  # noqa: S102
+        if printed:
+            assert said.getvalue() == printed
     if document.name == "README.md" and document.parent == ROOT:
         assert len(examples) >= 3
 
@@ -117,6 +119,14 @@ def anchors(document: Path) -> set[str]:
         kept = re.sub(r"[^\w\s-]", "", plain).strip().lower()
         names.add(re.sub(r"[-\s]+", "-", kept))
     return names
+
+
+@each_document
+def test_every_file_that_is_named_exists(document: Path) -> None:
+    rooms = "shared|device|estimate|server|lab|cli"
+    named = rf"`((?:src/sottovoce/|tests/|docs/|benchmarks/|(?:{rooms})/)[\w./-]*\.\w+)`"
+    for name in re.findall(named, document.read_text()):
+        assert any((folder / name).exists() for folder in (ROOT, ROOT / "src/sottovoce")), name
 
 
 @each_document
