@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.device import subset
-from sottovoce.device.whisper.answer import Secret
+from sottovoce.device.method import Secret
+from sottovoce.device.whisper import subset
 from sottovoce.shared.errors import SottovoceError
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.whisper.subset import SignedSubset
@@ -231,13 +231,21 @@ def test_only_served_people_of_the_target_are_asked_how_it_went() -> None:
 
 # --- proof that the checks can fail ---------------------------------------------------------------
 
-DRAW = "    question = ask.draw_question(release, population=population, logged=secret.logged)\n"
-IF_REWARD = "if question.kind == Kind.REWARD:  # everybody is in its one cell"
-MECHANISM = "        mechanism = reward_mechanism(release.experiment)\n"
-SPEND = MECHANISM + "        _spend(release, population, ledger)\n"
-SEND = "return subset.whisper(mechanism, cell=0, value=2 * outcome - 1)"
+DRAW = "    question = draw_question(release, population=population, logged=secret.logged)\n"
+IF_REWARD = "    if entry.cells == EVERYBODY:\n"
+MECHANISM = "        mechanism = reward_mechanism(experiment)\n"
+VALUE = "cell, value = 0, 2 * outcome - 1"
+SPEND = "    spend()\n"
+WHISPER = "subset.whisper(mechanism, cell=cell, value=value)"
+SEND = f"return Answer({WHISPER}, number, ranking)"
 SETTLED = "release.policies[secret.path].settled"
 OTHER = "question = Question(Kind.MASS, 0)"
+
+
+def sending(payload: str) -> str:
+    """Send something else in answer to the question about the reward alone."""
+    return f"return Answer({payload} if entry.cells == EVERYBODY else {WHISPER}, number, ranking)"
+
 
 BREAK_PRIVACY = {
     "the odds are squared, that is the noise is halved": (
@@ -249,7 +257,7 @@ BREAK_PRIVACY = {
     "the odds are those of another population": (
         MECHANISM,
         "        from sottovoce.shared.whisper.subset import signed_subset\n"
-        "        mechanism = signed_subset(release.experiment.populations[1].epsilon, 1)\n",
+        "        mechanism = signed_subset(experiment.populations[1].epsilon, 1)\n",
     ),
     "only people in settled bins are asked how it went": (
         DRAW,
@@ -265,13 +273,12 @@ BREAK_PRIVACY = {
     ),
     "only those with a good outcome answer": (
         IF_REWARD,
-        "if question.kind == Kind.REWARD and not outcome:\n"
-        "        return b''\n"
-        "    if question.kind == Kind.REWARD:",
+        "    if entry.cells == EVERYBODY and not outcome:\n"
+        "        return Answer(b'', number, ranking)\n" + IF_REWARD,
     ),
-    "the outcome is told twice": (SEND, f"{SEND} + {SEND.removeprefix('return ')}"),
-    "the outcome is told in the clear": (SEND, "return bytes([int(outcome > 0.5)])"),
-    "the arm is told besides": (SEND, f"{SEND} + bytes([secret.arm])"),
+    "the outcome is told twice": (SEND, sending(f"{WHISPER} + {WHISPER}")),
+    "the outcome is told in the clear": (SEND, sending("bytes([int(outcome > 0.5)])")),
+    "the arm is told besides": (SEND, sending(f"{WHISPER} + bytes([secret.arm])")),
 }
 
 
@@ -282,12 +289,31 @@ def test_code_that_breaks_privacy_is_caught(what: str, epsilon: float) -> None:
 
 
 BREAK_THE_REST = {
-    "the sign is flipped": (SEND, SEND.replace("2 * outcome - 1", "1 - 2 * outcome"), "estimate"),
-    "the value is the outcome": (SEND, SEND.replace("2 * outcome - 1", "outcome"), "estimate"),
-    "everybody sends noise": (SEND, SEND.replace("cell=0", "cell=None"), "estimate"),
-    "nothing is spent": (SPEND, MECHANISM, "ledger"),
-    "epsilon is spent twice": (SPEND, SPEND + SPEND.removeprefix(MECHANISM), "ledger"),
-    "the value leaves its range": (SEND, SEND.replace("2 * outcome - 1", "4 * outcome"), "fails"),
+    "the sign is flipped": (VALUE, "cell, value = 0, 1 - 2 * outcome", "estimate"),
+    "the value is the outcome": (VALUE, "cell, value = 0, outcome", "estimate"),
+    "everybody sends noise": (VALUE, "cell, value = None, 2 * outcome - 1", "estimate"),
+    "nothing is spent": (SPEND, f"    if entry.cells != EVERYBODY:\n    {SPEND}", "ledger"),
+    "epsilon is spent twice": (
+        SPEND,
+        f"{SPEND}    if entry.cells == EVERYBODY:\n    {SPEND}",
+        "ledger",
+    ),
+    "nothing is spent on cells": (
+        SPEND,
+        f"    if entry.cells == EVERYBODY:\n    {SPEND}",
+        "ledger",
+    ),
+    "epsilon is spent twice on cells": (
+        SPEND,
+        f"{SPEND}    if entry.cells != EVERYBODY:\n    {SPEND}",
+        "ledger",
+    ),
+    "another population's epsilon is spent": (
+        "experiment.populations[population].epsilon",
+        "experiment.populations[1].epsilon",
+        "ledger",
+    ),
+    "the value leaves its range": (VALUE, "cell, value = 0, 4 * outcome", "fails"),
 }
 
 
@@ -299,8 +325,8 @@ def test_code_that_answers_or_spends_wrongly_is_caught(what: str) -> None:
 
 
 def test_code_that_spends_where_nothing_is_told_is_caught() -> None:
-    empty = 'if cells is None:\n        return b""'
-    early = empty.replace("return", "_spend(release, population, ledger)\n        return")
+    empty = "if layout is None:  # nothing is contested, and nothing is told\n"
+    early = empty + "            spend()\n"
     release = release_of(epsilon=2.0, contested=False)
     assert faults(Code((empty, early)), release) == {"ledger"}
 

@@ -16,9 +16,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import sottovoce as sv
-from sottovoce.device import subset as device
+from sottovoce.device.whisper import subset as device
 from sottovoce.device.whisper.subset import OperatingSystem, whisper
-from sottovoce.shared import subset as shared
+from sottovoce.shared.whisper import subset as shared
 from sottovoce.shared.whisper.subset import SignedSubset, odds, pack, signed_subset, unpack
 from support.subset import (
     all_sets,

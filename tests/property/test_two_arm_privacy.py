@@ -1,8 +1,8 @@
 """Whole reports of logged rows in an experiment with two arms are ε-LDP, exactly.
 
 There one cell is for both arms: which of them a row had is told by the sign of OUTCOME alone, and
-TONE does not ask for it. The law of a report, the question's coin included, is worked out by
-following every draw of the device's code.
+LOGGED_LEVEL does not ask for it. The law of a report, the question's coin included, is worked out
+by following every draw of the device's code.
 """
 
 import itertools
@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.device.whisper.answer import Secret
+from sottovoce.device.method import Secret
 from sottovoce.shared.errors import SottovoceError
 from sottovoce.shared.partition import Partition
-from support.answering import COUNT, OUTCOME, TONE, uniform
+from support.answering import COUNT, LOGGED_LEVEL, OUTCOME, uniform
 from support.examples import experiment
 from support.subset import power_of_e
 from support.whole_reports import Code, Input, Law, shares_of, worst_ratio
@@ -88,14 +88,14 @@ def test_no_two_rows_differ_by_more_than_e_to_the_epsilon_in_anything_they_may_s
     laws = [Code().law(release, row, population=population) for row in rows(release)]
     assert len(laws) == 4 * 4 * 2 * len(OUTCOMES)
     # The budget is used, and not a bit more, by each kind of question.
-    for kind in (OUTCOME, COUNT, TONE):
+    for kind in (OUTCOME, COUNT, LOGGED_LEVEL):
         said = [of_kind(law, kind) for law in laws]
         assert worst_ratio(said) == odds(epsilon) <= power_of_e(epsilon)[0]
     assert worst_ratio(laws) == odds(epsilon)
     # There is no other question, and each is asked of everybody alike.
     shares = [shares_of(law) for law in laws]
     assert all(each == shares[0] for each in shares)
-    assert {number // 3 for number, _ in shares[0]} == {OUTCOME, COUNT, TONE}
+    assert {number // 3 for number, _ in shares[0]} == {OUTCOME, COUNT, LOGGED_LEVEL}
     assert all(ranking == () for _, ranking in shares[0])
 
 
@@ -105,7 +105,7 @@ def test_each_question_is_asked_as_often_as_is_public(population: int, epsilon: 
     """With the true shares, of 160: the same for whoever is in the log."""
     release = release_of(epsilon=epsilon)
     counts = 16 if population == KNOWN else 80
-    expected = {COUNT: counts, TONE: 32, OUTCOME: 160 - 32 - counts}
+    expected = {COUNT: counts, LOGGED_LEVEL: 32, OUTCOME: 160 - 32 - counts}
     code = Code(few_ways=False)
     for row in rows(release)[:: len(OUTCOMES) * 2 + 1]:
         law = code.law(release, row, population=population)
@@ -127,8 +127,8 @@ def test_the_arm_changes_the_sign_of_a_difference_and_nothing_else(epsilon: floa
             assert of_kind(laws[arm, 0.0], OUTCOME) == of_kind(laws[1 - arm, 1.0], OUTCOME)
             assert of_kind(laws[arm, 0.0], OUTCOME) != of_kind(laws[arm, 1.0], OUTCOME)
         for y in (0.0, 1.0):
-            assert of_kind(laws[0, y], TONE) == of_kind(laws[1, y], TONE)
-            assert of_kind(laws[0, y], TONE) != of_kind(laws[0, 1 - y], TONE)
+            assert of_kind(laws[0, y], LOGGED_LEVEL) == of_kind(laws[1, y], LOGGED_LEVEL)
+            assert of_kind(laws[0, y], LOGGED_LEVEL) != of_kind(laws[0, 1 - y], LOGGED_LEVEL)
 
 
 def test_whoever_is_in_a_settled_bin_says_the_same_with_either_arm() -> None:
@@ -145,52 +145,61 @@ def test_whoever_is_in_a_settled_bin_says_the_same_with_either_arm() -> None:
 
 # --- proof that the check can fail ----------------------------------------------------------------
 
-DRAW = "    question = ask.draw_question(release, population=population, logged=secret.logged)\n"
-ANSWER = "    cell, value = ask.answer("
-MECHANISM = "subset.whisper(cells.law.mechanism, cell=cell, value=value)"
-SEND = f"return {MECHANISM}"
-BY_ARM = "by_arm = is_by_arm(question.kind, arms=len(release.experiment.arms))\n"
+DRAW = "    question = draw_question(release, population=population, logged=secret.logged)\n"
+LAYOUT = "layout = cell_layout(release, population=population, by_arm=entry.by_arm)"
+ANSWER = "        cell, value = true_answer("
+WHISPER = "subset.whisper(mechanism, cell=cell, value=value)"
+SEND = f"return Answer({WHISPER}, number, ranking)"
 SETTLED = "release.policies[secret.path].settled"
+
+
+def sending(payload: str) -> str:
+    """Send something else; rows of a log are asked about cells only."""
+    return f"return Answer({payload}, number, ranking)"
+
+
 BREAK_PRIVACY = {
     "the question tells the arm, and not the sign": (
         DRAW,
         DRAW
         + "    if question.kind == Kind.OUTCOME and secret.arm == 1:\n"
-        + "        question = Question(Kind.TONE, question.feature)\n",
+        + "        question = Question(Kind.LOGGED_LEVEL, question.feature)\n",
     ),
-    "the sign is told besides": (SEND, f"{SEND} + bytes([value < 0])"),
-    "the arm is told besides": (SEND, f"{SEND} + bytes([secret.arm])"),
+    "the sign is told besides": (SEND, sending(f"{WHISPER} + bytes([value < 0])")),
+    "the arm is told besides": (SEND, sending(f"{WHISPER} + bytes([secret.arm])")),
     "rows of a settled bin are not asked about both arms": (
         DRAW,
         DRAW
-        + f"    if question.kind == Kind.TONE and {SETTLED}:\n"
+        + f"    if question.kind == Kind.LOGGED_LEVEL and {SETTLED}:\n"
         + "        question = Question(Kind.OUTCOME, question.feature)\n",
     ),
     "rows of a settled bin say nothing of how arms differ": (
         ANSWER,
-        f"    if question.kind == Kind.OUTCOME and {SETTLED}:\n        return b''\n" + ANSWER,
+        f"        if question.kind == Kind.OUTCOME and {SETTLED}:\n"
+        "            return Answer(b'', number, ranking)\n" + ANSWER,
     ),
     "rows of a settled bin send a fixed set": (
         ANSWER,
-        f"    if {SETTLED}:\n        return bytes(cells.law.mechanism.length)\n" + ANSWER,
+        f"        if {SETTLED}:\n"
+        "            return Answer(bytes(mechanism.length), number, ranking)\n" + ANSWER,
     ),
     "the first arm has a cell of its own": (
-        BY_ARM,
-        BY_ARM.replace("is_by_arm", "secret.arm == 0 or is_by_arm"),
+        LAYOUT,
+        LAYOUT.replace("entry.by_arm", "secret.arm == 0 or entry.by_arm"),
     ),
     "epsilon is doubled": (
         SEND,
-        "odds = cells.law.mechanism\n"
-        "    odds = type(odds)(odds.cells, odds.size, odds.told**2, odds.other**2)\n"
-        "    return subset.whisper(odds, cell=cell, value=value)",
+        "told, other = mechanism.told**2, mechanism.other**2\n"
+        "    mechanism = type(mechanism)(mechanism.cells, mechanism.size, told, other)\n"
+        f"    {SEND}",
     ),
     "the answers to two questions are sent for the price of one": (
         SEND,
-        f"{SEND} + {MECHANISM.replace('value=value', 'value=2 * outcome - 1')}",
+        sending(f"{WHISPER} + {WHISPER.replace('value=value', 'value=2 * outcome - 1')}"),
     ),
     "another population's epsilon is used": (
-        BY_ARM,
-        BY_ARM + f"    population = {OTHER}\n",
+        LAYOUT,
+        LAYOUT.replace("population=population", f"population={OTHER}"),
     ),
 }
 
@@ -203,14 +212,27 @@ def test_code_that_breaks_privacy_is_caught(what: str, epsilon: float) -> None:
         assert "privacy" in faults(code, release, population=population)
 
 
-COMPARES = "question.kind in (Kind.CONTRAST, Kind.OUTCOME) and not cells.by_arm"
 FIRST = "release.policies[secret.path].arms[0]"
 WRONG_ONLY = {
-    "a difference has no sign": (COMPARES, COMPARES.replace(", Kind.OUTCOME", ", Kind.MASS")),
+    "a difference has no sign": (
+        "_logged(Kind.OUTCOME, BINS, SIGNED_OUTCOME,",
+        "_logged(Kind.OUTCOME, BINS, OUTCOME,",
+    ),
+    "the sign of the second arm is kept": (
+        "if entry.value == SIGNED_OUTCOME and second:",
+        "if entry.value == SIGNED_OUTCOME and second and not entry.logged:",
+    ),
     "the sign is that of the other arm": (FIRST, FIRST.replace("[0]", "[1]")),
-    "the sum of both has a sign": (COMPARES, COMPARES.replace("Kind.OUTCOME", "Kind.TONE")),
-    "the sum of both is a count": ("(Kind.MASS, Kind.COUNT)", "(Kind.MASS, Kind.COUNT, Kind.TONE)"),
-    "each arm has a cell in every question": (BY_ARM, "by_arm = True\n"),
+    "the sum of both has a sign": (
+        "Kind.LOGGED_LEVEL, BINS, OUTCOME,",
+        "Kind.LOGGED_LEVEL, BINS, SIGNED_OUTCOME,",
+    ),
+    "the sum of both is a count": (
+        "Kind.LOGGED_LEVEL, BINS, OUTCOME,",
+        "Kind.LOGGED_LEVEL, BINS, ONE,",
+    ),
+    "everything has a sign": ("if entry.value == SIGNED_OUTCOME and second:", "if second:"),
+    "each arm has a cell in every question": (LAYOUT, LAYOUT.replace("entry.by_arm", "True")),
 }
 
 

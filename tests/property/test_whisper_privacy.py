@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.device.whisper.answer import Secret
+from sottovoce.device.method import Secret
+from sottovoce.device.whisper import answer, draw
 from sottovoce.shared.errors import SottovoceError
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy
-from sottovoce.shared.whisper.questions import Question, sheet
+from sottovoce.shared.whisper import questions
+from sottovoce.shared.whisper.cells import cell_layout
 from support.examples import experiment
 from support.subset import power_of_e
 from support.whole_reports import Code, Input, shares_of, worst_ratio
@@ -125,22 +127,28 @@ def test_the_budget_of_a_population_is_its_own(epsilon: float) -> None:
     """The other population has ε = 16; the target's people must not be held to that."""
     release = release_of(2, epsilon=epsilon)
     for by_arm in (False, True):
-        own = sheet(release, population=0, by_arm=by_arm)
-        other = sheet(release, population=1, by_arm=by_arm)
-        assert own is not None
-        assert other is not None
-        assert own.law.mechanism.ratio <= power_of_e(epsilon)[0] < other.law.mechanism.ratio
+        layouts = (cell_layout(release, population=m, by_arm=by_arm) for m in (0, 1))
+        own, other = (layout.mechanism.mechanism for layout in layouts if layout is not None)
+        assert own.ratio <= power_of_e(epsilon)[0] < other.ratio
 
 
 # --- proof that the check can fail ----------------------------------------------------------------
 
-DRAW = "    question = ask.draw_question(release, population=population, logged=secret.logged)\n"
-ANSWER = "    cell, value = ask.answer("
-SEND = "return subset.whisper(cells.law.mechanism, cell=cell, value=value)"
-ELSEWHERE = "(cells.law.mechanism.cells - 1 if cells.law.elsewhere else None)"
-BY_ARM = "by_arm = is_by_arm(question.kind, arms=len(release.experiment.arms))\n"
-OWN = BY_ARM + "    cells = sheet(release, population=population, by_arm=by_arm)"
-CELL = "(secret.path, secret.arm if cells.by_arm else None)"
+DRAW = "    question = draw_question(release, population=population, logged=secret.logged)\n"
+LAYOUT = "layout = cell_layout(release, population=population, by_arm=entry.by_arm)"
+ANSWER = "        cell, value = true_answer("
+WHISPER = "subset.whisper(mechanism, cell=cell, value=value)"
+SEND = f"return Answer({WHISPER}, number, ranking)"
+ABOUT_CELLS = "entry.cells != EVERYBODY"  # all questions but the one about the reward alone
+CELL = "(secret.path, secret.arm if layout.by_arm else None)"
+ELSEWHERE = "(cells.mechanism.cells - 1 if cells.elsewhere else None)"
+
+
+def sending(payload: str) -> str:
+    """Send something else in answer to questions about cells."""
+    return f"return Answer({payload} if {ABOUT_CELLS} else {WHISPER}, number, ranking)"
+
+
 BREAK_PRIVACY = {
     "which half is asked about depends on where one is": (
         DRAW,
@@ -152,27 +160,34 @@ BREAK_PRIVACY = {
     ),
     "whoever has no cell sends nothing": (
         ANSWER,
-        f"    if {CELL} not in cells.places:\n        return b''\n" + ANSWER,
+        f"        if {CELL} not in layout.indices:\n"
+        "            return Answer(b'', number, ranking)\n" + ANSWER,
     ),
     "whoever has no cell sends a fixed set": (
         ANSWER,
-        f"    if {CELL} not in cells.places:\n        return bytes(cells.law.mechanism.length)\n"
-        + ANSWER,
+        f"        if {CELL} not in layout.indices:\n"
+        "            return Answer(bytes(mechanism.length), number, ranking)\n" + ANSWER,
     ),
-    "the arm decides on the cells": (BY_ARM, "by_arm = secret.arm == 0\n"),
-    "two sets are sent for the price of one": (SEND, f"{SEND} + {SEND.removeprefix('return ')}"),
-    "the outcome is told besides": (SEND, f"{SEND} + bytes([int(outcome > 0.5)])"),
+    "the arm decides on the cells": (LAYOUT, LAYOUT.replace("entry.by_arm", "secret.arm == 0")),
+    "two sets are sent for the price of one": (SEND, sending(f"{WHISPER} + {WHISPER}")),
+    "the outcome is told besides": (SEND, sending(f"{WHISPER} + bytes([int(outcome > 0.5)])")),
+    "the noise is halved, that is the odds are squared": (
+        "        mechanism = layout.mechanism.mechanism\n",
+        "        odds = layout.mechanism.mechanism\n"
+        "        told, other = odds.told**2, odds.other**2\n"
+        "        mechanism = type(odds)(odds.cells, odds.size, told, other)\n",
+    ),
     "another population's epsilon is used": (
-        OWN,
-        OWN.replace("population=population", "population=1"),
+        LAYOUT,
+        LAYOUT.replace("population=population", "population=1"),
     ),
     "the arm is told as a ranking": (
-        "ranking = secret.ranking if question.kind == Kind.RANKED else ()",
+        "ranking = secret.ranking if entry.ranked else ()",
         "ranking = (secret.arm,)",
     ),
     "the number of the question tells the outcome": (
-        "question.number(release.experiment.dimension)",
-        "question.number(release.experiment.dimension) + (outcome > 0.5)",
+        "number = question.number(experiment.dimension)",
+        "number = question.number(experiment.dimension) + (outcome > 0.5)",
     ),
 }
 
@@ -196,13 +211,37 @@ WRONG_ONLY = {
         "None",
         [2.0, 8.0],
     ),
-    "an outcome of 0 is nowhere": ("if place is None:", "if not place or not outcome:", EPSILONS),
+    "an outcome of 0 is nowhere": ("if whole is None:", "if not whole or not outcome:", EPSILONS),
     "the halves are the wrong way round": (
         "secret.point[question.feature] >=",
         "secret.point[question.feature] <",
         EPSILONS,
     ),
-    "a count has a sign": ("not in (Kind.MASS, Kind.COUNT)", "not in (Kind.MASS,)", EPSILONS),
+    "a count has a sign": (
+        "1.0 if entry.value == ONE else reward",
+        "1.0 if entry.kind == Kind.MASS else reward",
+        EPSILONS,
+    ),
+    "a count has a sign, by the table": (
+        "_logged(Kind.COUNT, BIN_ARMS, ONE,",
+        "_logged(Kind.COUNT, BIN_ARMS, OUTCOME,",
+        EPSILONS,
+    ),
+    "a mass has a sign, by the table": (
+        "_served(Kind.MASS, BINS, ONE,",
+        "_served(Kind.MASS, BINS, OUTCOME,",
+        EPSILONS,
+    ),
+    "a contrast has no sign, by the table": (
+        "_served(Kind.CONTRAST, BINS, SIGNED_OUTCOME,",
+        "_served(Kind.CONTRAST, BINS, OUTCOME,",
+        EPSILONS,
+    ),
+    "the lower half of a bin has the sign of the upper": (
+        "value if half == 1 else -value",
+        "value",
+        [0.5, 2.0],
+    ),
 }
 
 
@@ -217,11 +256,11 @@ def test_code_that_answers_wrongly_is_private_all_the_same(what: str) -> None:
 @pytest.mark.parametrize(
     ("mutation", "epsilon"),
     [
-        (("value = 1.0", "value = 2.0"), 0.5),
+        (("value = 1.0 if", "value = 2.0 if"), 0.5),
         (
             (
-                "if cells.law.halves:\n        return 2 * place + upper",
-                "if upper:\n        return 2 * place + 2",
+                "if halves:\n        return 2 * whole + half",
+                "if half == 1:\n        return 2 * whole + 2",
             ),
             0.5,
         ),
@@ -236,4 +275,16 @@ def test_code_that_leaves_the_range_of_the_mechanism_fails(
 def test_the_unchanged_code_has_no_faults() -> None:
     for epsilon in EPSILONS:
         assert faults(Code(), release_of(2, epsilon=epsilon)) == set()
-    assert Question is Code().door.Question
+
+
+def test_each_piece_of_a_mutant_uses_the_others() -> None:
+    code = Code()
+    parts = code.modules
+    assert parts["method"].draw_question is parts["draw"].draw_question is not draw.draw_question
+    assert parts["method"].true_answer is parts["answer"].true_answer is not answer.true_answer
+    assert parts["answer"].own_cell is not answer.own_cell
+    assert parts["draw"].asked_kind is parts["answer"].asked_kind
+    for name in ("answer", "draw", "method"):
+        assert parts[name].questions_of is parts["questions"].questions_of
+    assert parts["questions"].questions_of is not questions.questions_of
+    assert parts["door"].Secret is Secret

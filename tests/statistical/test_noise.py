@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.device import laplace
+from sottovoce.device.ldpmab import laplace
 from sottovoce.shared.ldpmab.laplace import SENSITIVITY
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy, uniform

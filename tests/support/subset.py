@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from sottovoce.device import subset as device
+from sottovoce.device.whisper import subset as device
 from sottovoce.shared.errors import SottovoceError
 from sottovoce.shared.whisper.subset import SignedSubset, unpack
 

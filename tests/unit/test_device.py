@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.device import laplace
+from sottovoce.device.ldpmab import laplace
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy
 from support.examples import CONTEXT, experiment, grown

@@ -139,7 +139,7 @@ def test_a_toml_file_and_python_make_the_same_experiment(tmp_path: Path) -> None
         ("context = 3\narms=['a','b']\nepsilon=1", "context must be a list of tables; got 3"),
         (
             TOML.replace('preset = "paper"', 'present = "paper"'),
-            "method ldpmab must have only the keys",
+            r"method ldpmab must have only the keys \['c', 'preset'\]; got \['present'\]",
         ),
     ],
 )

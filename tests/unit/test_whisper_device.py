@@ -10,20 +10,22 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.device import subset
-from sottovoce.device.whisper.answer import Secret, answer
+from sottovoce.device.method import Secret
+from sottovoce.device.whisper import subset
+from sottovoce.device.whisper.answer import true_answer
 from sottovoce.shared import wire
 from sottovoce.shared.partition import Partition
-from sottovoce.shared.whisper.questions import Kind, Question, Sheet, sheet
+from sottovoce.shared.whisper.cells import CellLayout, cell_layout
+from sottovoce.shared.whisper.questions import TABLE, Kind, Question
 from support.answering import (
     CONTRAST,
     COUNT,
     LEVEL,
+    LOGGED_LEVEL,
     MASS,
     OUTCOME,
     RANKED,
     REWARD_SHARE,
-    TONE,
     Purse,
     four_bins,
     settled_release,
@@ -48,14 +50,14 @@ BEHAVIOUR = {
     3: (Fraction(1, 5), Fraction(3, 10), Fraction(1, 2)),
     2: (Fraction(3, 10), Fraction(7, 10)),
 }
-LOGGED = (Kind.OUTCOME, Kind.COUNT, Kind.TONE)
+LOGGED = (Kind.OUTCOME, Kind.COUNT, Kind.LOGGED_LEVEL)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
 @pytest.mark.parametrize(
     ("kind", "arms"),
     [
-        *((kind, 3) for kind in Kind if kind not in (Kind.REWARD, Kind.TONE)),
+        *((kind, 3) for kind in Kind if kind not in (Kind.REWARD, Kind.LOGGED_LEVEL)),
         *((kind, 2) for kind in Kind if kind != Kind.REWARD),
     ],
 )
@@ -66,10 +68,11 @@ def test_the_means_of_the_answers_are_those_of_the_table(
     logged = kind in LOGGED
     # Of two arms one cell tells how they differ; only their counts have a cell each.
     by_arm = kind == Kind.COUNT or (kind == Kind.OUTCOME and arms == 3)
-    cells = sheet(release, population=0, by_arm=by_arm)
-    assert cells is not None
+    layout = cell_layout(release, population=0, by_arm=by_arm)
+    assert layout is not None
     rankings = [*itertools.permutations(range(arms))] if kind == Kind.RANKED else [()]
-    for feature, ranking in itertools.product((0, 1) if cells.law.halves else (None, 0), rankings):
+    features = (0, 1) if layout.mechanism.halves else (None, 0)
+    for feature, ranking in itertools.product(features, rankings):
         means: Counter[int | None] = Counter()
         for point, weight in people_with_weights():
             path = release.partition.find(point)
@@ -83,24 +86,27 @@ def test_the_means_of_the_answers_are_those_of_the_table(
                 f = reward(point, arm)
                 chance = weight * chances[arm] * (f if outcome else 1 - f)
                 secret = Secret(point, path, arm, logged=logged, ranking=ranking)
-                cell, value = answer(
-                    release, cells, Question(kind, feature), secret=secret, outcome=float(outcome)
-                )
+                question, y = Question(kind, feature), float(outcome)
+                cell, value = true_answer(release, layout, question, secret=secret, outcome=y)
                 means[cell] += chance * Fraction(value)  # type: ignore[assignment]
         assert {cell: mean for cell, mean in means.items() if mean} == expected_means(
-            release, cells, kind, feature, ranking
+            release, layout, kind, feature, ranking
         )
 
 
 def expected_means(
-    release: sv.Release, cells: Sheet, kind: Kind, feature: int | None, ranking: tuple[int, ...]
+    release: sv.Release,
+    layout: CellLayout,
+    kind: Kind,
+    feature: int | None,
+    ranking: tuple[int, ...],
 ) -> dict[int, Fraction]:
     """p·(f_first - f_second) and the rest of the table, for bins or for the halves of bins."""
     expected: Counter[int] = Counter()
     behaviour = BEHAVIOUR[len(release.experiment.arms)]
     place = -1
     for policy in release.contested:
-        for arm in policy.live if cells.by_arm else (policy.arms[0],):
+        for arm in policy.live if layout.by_arm else (policy.arms[0],):
             place += 1
             for side in (0, 1):
                 box = release.partition.box(policy.path)
@@ -124,12 +130,12 @@ def expected_means(
                     CONTRAST: p * (f[first] - f[second]),
                     LEVEL: p * (f[first] + f[second] - 1),
                     MASS: p,
-                    OUTCOME: p * (rows[arm] if cells.by_arm else rows[0] - rows[1]),
+                    OUTCOME: p * (rows[arm] if layout.by_arm else rows[0] - rows[1]),
                     COUNT: p * behaviour[arm],
                     RANKED: p * (2 * f[ranked] - 1),
-                    TONE: p * (rows[0] + rows[1]),
+                    LOGGED_LEVEL: p * (rows[0] + rows[1]),
                 }[int(kind)]
-                if cells.law.halves:
+                if layout.mechanism.halves:
                     expected[2 * place + side] += mean  # type: ignore[assignment]
                 elif feature is not None:
                     expected[place] += mean if side else -mean  # type: ignore[assignment]
@@ -334,12 +340,17 @@ def test_a_device_chooses_no_public_arm_unless_it_agreed_to() -> None:
     assert custodian.report_logged({"x": 0.5}, arm="b", reward=1.0).ranking == ()
 
 
-def test_the_kinds_of_questions_have_the_same_numbers_everywhere() -> None:
-    from sottovoce.estimate.whisper import answers
-
-    about_bins = [
-        kind for kind in Kind if kind != Kind.REWARD
-    ]  # the other is never folded into one
-    assert {kind.name: int(kind) for kind in about_bins} == {
-        kind.name: getattr(answers, kind.name) for kind in about_bins
+def test_the_kinds_of_questions_have_the_numbers_of_the_wire() -> None:
+    """They are in reports that wait on devices and in logs of servers: no number ever changes."""
+    numbers = {
+        "CONTRAST": 0,
+        "LEVEL": 1,
+        "MASS": 2,
+        "OUTCOME": 3,
+        "COUNT": 4,
+        "RANKED": 5,
+        "REWARD": 6,
+        "LOGGED_LEVEL": 7,
     }
+    assert {kind.name: int(kind) for kind in Kind} == numbers
+    assert {entry.name: entry.kind for entry in TABLE} == numbers

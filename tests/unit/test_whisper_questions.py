@@ -10,18 +10,22 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.device import ask, privatise, subset
-from sottovoce.device.whisper.answer import Secret, answer, draw_question, draw_ranking
-from sottovoce.shared.whisper.questions import Kind, Question, Sheet, sheet
+from sottovoce.device import privatise
+from sottovoce.device.method import Secret
+from sottovoce.device.whisper import draw, subset
+from sottovoce.device.whisper.answer import true_answer
+from sottovoce.device.whisper.draw import draw_question, draw_ranking
+from sottovoce.shared.whisper.cells import CellLayout, cell_layout
+from sottovoce.shared.whisper.questions import Kind, Question
 from support.answering import (
     AUXILIARY,
     CONTRAST,
     COUNT,
     LEVEL,
+    LOGGED_LEVEL,
     MASS,
     OUTCOME,
     RANKED,
-    TONE,
     Purse,
     four_bins,
 )
@@ -29,14 +33,14 @@ from support.examples import experiment
 from support.subset import Following
 
 
-def law_of(monkeypatch: pytest.MonkeyPatch, draw: Callable[[], Any]) -> dict[Any, Fraction]:
+def law_of(monkeypatch: pytest.MonkeyPatch, drawing: Callable[[], Any]) -> dict[Any, Fraction]:
     """What is drawn and how often, exactly: by following every way that the draws can go."""
     law: dict[Any, Fraction] = {}
     untried: list[tuple[tuple[int, ...], Fraction]] = [((), Fraction(1))]
     while untried:
         draws = Following(*untried.pop())
-        monkeypatch.setattr(ask, "OPERATING_SYSTEM", draws)
-        drawn = draw()
+        monkeypatch.setattr(draw, "OPERATING_SYSTEM", draws)
+        drawn = drawing()
         law[drawn] = law.get(drawn, Fraction(0)) + draws.probability
         untried += draws.untried
     return law
@@ -48,10 +52,14 @@ PUBLIC = {Kind.MASS: MASSES, Kind.RANKED: 1 - MASSES}
 KNOWN = {Kind.COUNT: Fraction(1, 10), Kind.OUTCOME: Fraction(9, 10)}
 UNKNOWN = {Kind.COUNT: Fraction(1, 2), Kind.OUTCOME: Fraction(1, 2)}
 # Of two arms: a fifth of all rows tells how good both are.
-KNOWN_TWO = {Kind.COUNT: Fraction(1, 10), Kind.TONE: Fraction(1, 5), Kind.OUTCOME: Fraction(7, 10)}
+KNOWN_TWO = {
+    Kind.COUNT: Fraction(1, 10),
+    Kind.LOGGED_LEVEL: Fraction(1, 5),
+    Kind.OUTCOME: Fraction(7, 10),
+}
 UNKNOWN_TWO = {
     Kind.COUNT: Fraction(1, 2),
-    Kind.TONE: Fraction(1, 5),
+    Kind.LOGGED_LEVEL: Fraction(1, 5),
     Kind.OUTCOME: Fraction(3, 10),
 }
 SOMETIMES: dict[int | None, Fraction] = {
@@ -135,11 +143,11 @@ def test_as_many_are_asked_how_it_went_as_the_release_says(
 def test_each_kind_of_question_has_its_own_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two arms counts have twice the cells, so that halves are cells for some kinds only."""
     release = four_bins(epsilon=4.0, arms=2)
-    whole, by_arm = (sheet(release, population=0, by_arm=by_arm) for by_arm in (False, True))
+    whole, by_arm = (cell_layout(release, population=0, by_arm=each) for each in (False, True))
     assert whole is not None
     assert by_arm is not None
-    assert (whole.law.halves, by_arm.law.halves) == (True, False)
-    features = {Kind.OUTCOME: ALWAYS, Kind.TONE: ALWAYS, Kind.COUNT: SOMETIMES}
+    assert (whole.mechanism.halves, by_arm.mechanism.halves) == (True, False)
+    features = {Kind.OUTCOME: ALWAYS, Kind.LOGGED_LEVEL: ALWAYS, Kind.COUNT: SOMETIMES}
     law = law_of(monkeypatch, lambda: draw_question(release, population=0, logged=True))
     assert law == {
         Question(kind, feature): share * chance
@@ -158,7 +166,8 @@ def test_the_questions_are_numbered_as_the_wire_has_them() -> None:
     assert Question(Kind.RANKED, 4).number(5) == 35
     assert Question(Kind.REWARD).number(2) == 18
     assert Question(Kind.REWARD).number(5) == 36
-    assert [Question(Kind.TONE, feature).number(2) for feature in (None, 0, 1)] == [21, 22, 23]
+    levels = [Question(Kind.LOGGED_LEVEL, feature).number(2) for feature in (None, 0, 1)]
+    assert levels == [21, 22, 23]
 
 
 def test_every_ranking_is_as_likely(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,38 +224,38 @@ def test_the_coins_of_a_report_are_drawn_without_a_look_at_the_person(
 
 
 def by_the_table(
-    release: sv.Release, cells: Sheet, question: Question, secret: Secret, outcome: float
+    release: sv.Release, layout: CellLayout, question: Question, secret: Secret, outcome: float
 ) -> tuple[int | None, float]:
-    """The table in shared/questions.py once more, bin by bin."""
+    """The table in shared/whisper/questions.py once more, bin by bin."""
     place, box = 0, release.partition.box(secret.path)
     mine = None
     for policy in release.bins:
         if len(policy.arms) == 1:
             continue
-        for arm in sorted({*policy.arms, *policy.waiting}) if cells.by_arm else [None]:
+        for arm in sorted({*policy.arms, *policy.waiting}) if layout.by_arm else [None]:
             if policy.path == secret.path and arm in (None, secret.arm):
                 mine = place
             place += 1
-    halves = 2 if cells.law.halves else 1
+    halves = 2 if layout.mechanism.halves else 1
     if mine is None:
-        return (halves * place if cells.law.elsewhere else None), 0.0
+        return (halves * place if layout.mechanism.elsewhere else None), 0.0
     sign = 2 * outcome - 1
     offered = release.policies[secret.path].arms
     values = {
         CONTRAST: sign if secret.arm == offered[0] else -sign,
         LEVEL: sign,
         MASS: 1.0,
-        OUTCOME: sign if cells.by_arm or secret.arm == 0 else -sign,
+        OUTCOME: sign if layout.by_arm or secret.arm == 0 else -sign,
         COUNT: 1.0,
         RANKED: sign,
-        TONE: sign,
+        LOGGED_LEVEL: sign,
     }
     value = values[int(question.kind)]
     if question.feature is None:
         return mine, value
     low, high = box[question.feature]
     side = int(secret.point[question.feature] >= low + (high - low) / 2)
-    if cells.law.halves:
+    if layout.mechanism.halves:
         return 2 * mine + side, value
     return mine, value if side else -value
 
@@ -256,7 +265,7 @@ def kinds_of(release: sv.Release, *, logged: bool) -> list[Kind]:
     assert isinstance(settings, sv.Whisper)
     if logged:
         two = len(release.experiment.arms) == 2
-        return [Kind.OUTCOME, Kind.COUNT, *([Kind.TONE] if two else [])]
+        return [Kind.OUTCOME, Kind.COUNT, *([Kind.LOGGED_LEVEL] if two else [])]
     return (
         [Kind.RANKED, Kind.MASS] if settings.public_arms else [Kind.CONTRAST, Kind.LEVEL, Kind.MASS]
     )
@@ -306,25 +315,25 @@ def test_answers_are_those_of_the_table(number: int, logged: bool) -> None:
     arms = len(release.experiment.arms)
     for population, kind in itertools.product(range(3), kinds_of(release, logged=logged)):
         by_arm = kind == Kind.COUNT or (kind == Kind.OUTCOME and arms == 3)
-        cells = sheet(release, population=population, by_arm=by_arm)
-        if cells is None:
+        layout = cell_layout(release, population=population, by_arm=by_arm)
+        if layout is None:
             continue
-        for feature in [0, 1] if cells.law.halves else [None, 0, 1]:
+        for feature in [0, 1] if layout.mechanism.halves else [None, 0, 1]:
             question = Question(kind, feature)
             for secret, outcome in everybody(release, logged=logged):
-                found = answer(release, cells, question, secret=secret, outcome=outcome)
-                assert found == by_the_table(release, cells, question, secret, outcome)
+                found = true_answer(release, layout, question, secret=secret, outcome=outcome)
+                assert found == by_the_table(release, layout, question, secret, outcome)
                 cell, value = found
                 assert -1 <= value <= 1
-                assert cell is None or 0 <= cell < cells.law.mechanism.cells
+                assert cell is None or 0 <= cell < layout.mechanism.mechanism.cells
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
 def test_whoever_has_no_cell_is_elsewhere_or_nowhere(epsilon: float) -> None:
     release = four_bins(epsilon=epsilon)
     for by_arm, whole_cells in ((False, 3), (True, 2 + 3 + 2)):
-        cells = sheet(release, population=0, by_arm=by_arm)
-        assert cells is not None
+        layout = cell_layout(release, population=0, by_arm=by_arm)
+        assert layout is not None
         people = [Secret((0.9, 0.1), "10", 1, logged=by_arm)]  # a settled bin
         if by_arm:
             people += [
@@ -332,14 +341,17 @@ def test_whoever_has_no_cell_is_elsewhere_or_nowhere(epsilon: float) -> None:
                 Secret((0.9, 0.9), "11", 2, logged=True),
                 Secret((0.9, 0.1), "10", 0, logged=True),
             ]
-        last = (2 * whole_cells if cells.law.halves else whole_cells) if epsilon > 1 else None
+        halves = 2 if layout.mechanism.halves else 1
+        last = halves * whole_cells if epsilon > 1 else None
         kind, feature = (Kind.OUTCOME if by_arm else Kind.CONTRAST), 0
         for secret, outcome in itertools.product(people, (0.0, 0.3, 1.0)):
             question = Question(kind, feature)
-            assert answer(release, cells, question, secret=secret, outcome=outcome) == (last, 0.0)
+            told = true_answer(release, layout, question, secret=secret, outcome=outcome)
+            assert told == (last, 0.0)
         expected = whole_cells if epsilon < 1 else last if last is None else last + 1
-        assert cells.law.mechanism.cells == expected
-        assert cells.law.halves == (epsilon == 8.0)
+        assert layout.mechanism.mechanism.cells == expected
+        assert layout.mechanism.halves == (epsilon == 8.0)
     waits = Secret((0.1, 0.9), "01", 0, logged=True)  # an arm that waits is live
-    assert cells is not None
-    assert answer(release, cells, Question(Kind.COUNT, 0), secret=waits, outcome=0.0) != (last, 0.0)
+    assert layout is not None
+    told = true_answer(release, layout, Question(Kind.COUNT, 0), secret=waits, outcome=0.0)
+    assert told != (last, 0.0)
