@@ -19,7 +19,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.device.contribute.contribute import Custodian, contribute
 from sottovoce.shared import wire
-from sottovoce.shared.whisper.questions import sheet
+from sottovoce.shared.whisper.cells import cell_layout
 from sottovoce.shared.whisper.subset import unpack
 from support.custodian_server import CustodianServer, serving
 from support.custodians import HEADER, clinic, good_rows, write_csv
@@ -72,14 +72,14 @@ def arms_told(server: CustodianServer) -> Counter[int]:
     """Read each report as nobody could at a sensible ε: whose is it?"""
     told: Counter[int] = Counter()
     release = server.learner.release()
-    cells = sheet(release, population=1, by_arm=True)
-    assert cells is not None
+    layout = cell_layout(release, population=1, by_arm=True)
+    assert layout is not None
     for body in server.log.values():
         payload = wire.report_from_bytes(body).payload
         assert isinstance(payload, bytes)
-        values = unpack(cells.law.mechanism, payload)
+        values = unpack(layout.mechanism.mechanism, payload)
         ((cell, _),) = [(cell, value) for cell, value in enumerate(values) if value]
-        told[cell // 2 if cells.law.halves else cell] += 1
+        told[cell // 2 if layout.mechanism.halves else cell] += 1
     return told
 
 
