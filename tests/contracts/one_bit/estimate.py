@@ -1,0 +1,224 @@
+"""``one_bit`` in the estimator's room: counts of bits in, releases out.
+
+Of n people who were asked about arm k, which had chance π, a bit v = ±1 has the mean
+β·(2·π·f_k - 1), β = (A - B)/(A + B). So (v/β + 1)/(2π) estimates f_k, with a variance of at most
+1/(2πβ)² each. What several releases and populations say is weighted by the inverse of that.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from contracts.one_bit.shared import OneBit, chance_of, odds, policy_of
+from sottovoce.estimate.diagnosis import Diagnosis, Source
+from sottovoce.estimate.gate import Batch, Bytes, Flags, Gate, Values
+from sottovoce.estimate.history import Certificate, Elimination, Event
+from sottovoce.estimate.method import CellEstimate
+from sottovoce.shared.errors import Rejection, ReportRejected, must
+from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.partition import Partition
+from sottovoce.shared.release import Release
+from sottovoce.shared.report import Report
+
+BIT = "a bit"
+_Key = tuple[int, int, int]  # release, population, question
+
+
+class OneBitReleases:
+    """Implements ``PastReleases``: the live arms of each release, the first at index 0."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._arms = len(experiment.arms)
+        self.live: list[tuple[int, ...]] = []
+
+    def record(self, release: Release) -> None:
+        """Add the newest release."""
+        self.live.append(release.bins[0].arms)
+
+    def check(self, report: Report) -> str | None:
+        """Refuse what is no bit about a live arm."""
+        if not isinstance(report.payload, bytes) or report.ranking:
+            rule = "be one bit and have no ranking, for its method is one_bit"
+            raise ReportRejected(Rejection.MALFORMED, must("a report", rule, "something else"))
+        live = self.live[report.release - 1]
+        if report.question >= 2 * self._arms or report.question % self._arms not in live:
+            rule = "be about an arm that is live in its release"
+            raise ReportRejected(
+                Rejection.UNKNOWN_QUESTION, must("a report's question", rule, report.question)
+            )
+        length = 1 if len(live) > 1 else 0
+        if len(report.payload) != length:
+            raise ReportRejected(
+                Rejection.WRONG_LENGTH,
+                must("a report's payload", f"take {length} bytes", len(report.payload)),
+            )
+        return BIT if length else None
+
+    def unpack(self, form: Any, payloads: Bytes) -> tuple[Values, Flags]:
+        """Read 0 as -1 and 1 as 1; there is no other bit."""
+        valid = payloads[:, 0] <= 1
+        values = np.where(payloads == 1, 1, -1) * valid[:, np.newaxis]
+        return values.astype(np.int8), valid
+
+
+class OneBitEstimator:
+    """Implements ``Estimator``: how many were asked each question, and the sum of their bits."""
+
+    def __init__(self, release: Release, past: OneBitReleases) -> None:
+        settings = release.experiment.settings
+        assert isinstance(settings, OneBit)
+        self.release = release
+        self.gate = Gate(release.experiment, past, newest=release.version)
+        self.sums: dict[_Key, tuple[int, int]] = {}
+        self._clear = settings.clear
+        self._past = past
+        self._certificates: list[Certificate] = []
+
+    def absorb(self, batch: Batch) -> int:
+        """Count bits; return how many are about an arm that was dropped since."""
+        report, arms = batch.report, len(self.release.experiment.arms)
+        if batch.values is None:
+            return 0
+        key = (report.release, report.population, report.question)
+        self.count(key, batch.count, int(batch.values.sum()))
+        gone = report.question % arms not in self.release.bins[0].arms
+        return batch.count * gone
+
+    def count(self, key: _Key, asked: int, total: int) -> None:
+        """Add answers to one question; the lab does so for many people at once."""
+        before = self.sums.get(key, (0, 0))
+        self.sums[key] = (before[0] + asked, before[1] + total)
+
+    def means(self) -> tuple[Any, Any]:
+        """Return the mean reward and the standard error of each arm, (K,) each."""
+        experiment = self.release.experiment
+        arms = len(experiment.arms)
+        precision, vector = np.zeros(arms), np.zeros(arms)
+        for (version, m, question), (asked, total) in sorted(self.sums.items()):
+            logged, arm = divmod(question, arms)
+            population, live = experiment.populations[m], self._past.live[version - 1]
+            chance = chance_of(arm, live, logged=bool(logged), population=population)
+            if not chance:
+                continue
+            told, other = odds(population.epsilon)
+            signal = (told - other) / (told + other)
+            precision[arm] += asked * (2 * chance * signal) ** 2
+            vector[arm] += (total / signal + asked) * 2 * chance * signal**2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return vector / precision, 1 / np.sqrt(precision)
+
+    def step(self) -> list[Event]:
+        """Drop the arms that are clearly behind the best."""
+        live = self.release.bins[0].arms
+        mean, error = self.means()
+        if len(live) == 1 or not np.isfinite(error[list(live)]).all():
+            return []
+        best = max(live, key=lambda arm: mean[arm])
+        behind = {
+            arm: float((mean[best] - mean[arm]) / np.hypot(error[best], error[arm])) for arm in live
+        }
+        dropped = tuple(arm for arm in live if behind[arm] >= self._clear)
+        if not dropped:
+            return []
+        self._publish([arm for arm in live if arm not in dropped])
+        names, version = self.release.experiment.arms, self.release.version
+        self._certificates += [
+            Certificate(version, "", names[arm], names[best], behind[arm], self._clear, None)
+            for arm in dropped
+        ]
+        return [Elimination("", dropped)]
+
+    def _publish(self, live: Sequence[int]) -> None:
+        self.release = _release(self.release.experiment, self.release.version + 1, live)
+        self.gate.publish(self.release)
+
+    def estimates(self) -> list[CellEstimate]:
+        """Return the mean reward of each live arm, with a 95 % interval."""
+        policy, names = self.release.bins[0], self.release.experiment.arms
+        if policy.settled:
+            return []
+        mean, error = (each.tolist() for each in self.means())
+        known = [np.isfinite(error[arm]) for arm in policy.arms]
+        return [
+            CellEstimate("", names[arm], mean[arm], 1.96 * error[arm])
+            if is_known
+            else CellEstimate("", names[arm], None, None)
+            for arm, is_known in zip(policy.arms, known, strict=True)
+        ]
+
+    def certificates(self) -> tuple[Certificate, ...]:
+        """Return why each arm was dropped."""
+        return tuple(self._certificates)
+
+    def diagnose(self, reports: Sequence[int]) -> Diagnosis:
+        """Say what the privacy budgets tell."""
+        target, *others = self.release.experiment.populations
+        sources = (
+            Source(
+                population=each.name,
+                epsilon=each.epsilon,
+                reports=reports[m],
+                expected=each.users,
+                worth=(_signal(each.epsilon) / _signal(target.epsilon)) ** 2,
+                exploration=None,
+                overlap=None,
+                promises=None,
+                harmful=False,
+            )
+            for m, each in enumerate(others, start=1)
+        )
+        return Diagnosis(tuple(sources), audit=None)
+
+    def to_table(self) -> dict[str, Any]:
+        """Write the counts, the live arms of each release, and the certificates."""
+        return {
+            "live": self._past.live,
+            "sums": [[*key, *self.sums[key]] for key in sorted(self.sums)],
+            "certificates": [asdict(each) for each in self._certificates],
+        }
+
+    def read(self, table: dict[str, Any]) -> None:
+        """Read the counts and the certificates; what is inconsistent raises ValueError."""
+        for version, m, question, asked, total in table["sums"]:
+            probe = Report("", version, m, b"", b"\0", question)
+            if not 1 <= version <= self.release.version or self._past.check(probe) is None:
+                raise ValueError("it has answers to a question that nobody was asked")
+            if not 0 <= m < len(self.release.experiment.populations) or abs(total) > asked:
+                raise ValueError("its answers are not counts")
+            self.count((version, m, question), int(asked), int(total))
+        self._certificates = [Certificate(**each) for each in table["certificates"]]
+
+
+def _signal(epsilon: float) -> float:
+    told, other = odds(epsilon)
+    return (told - other) / (told + other)
+
+
+def _release(experiment: Experiment, version: int, live: Sequence[int]) -> Release:
+    return Release(experiment, version, Partition(experiment.dimension), (policy_of(live),))
+
+
+def past_releases(experiment: Experiment) -> OneBitReleases:
+    """Begin with no release at all."""
+    return OneBitReleases(experiment)
+
+
+def begin(experiment: Experiment) -> OneBitEstimator:
+    """Begin with all arms."""
+    past = OneBitReleases(experiment)
+    release = _release(experiment, 1, range(len(experiment.arms)))
+    past.record(release)
+    return OneBitEstimator(release, past)
+
+
+def resume(release: Release, table: dict[str, Any]) -> OneBitEstimator:
+    """Read what ``to_table`` wrote."""
+    past = OneBitReleases(release.experiment)
+    past.live = [tuple(map(int, live)) for live in table["live"]]
+    if len(past.live) != release.version or past.live[-1] != release.bins[0].arms:
+        raise ValueError("its releases are not those before its own")
+    estimator = OneBitEstimator(release, past)
+    estimator.read(table)
+    return estimator
