@@ -1,6 +1,6 @@
 """What only tests look at: the states inside of learners and crowds."""
 
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import sottovoce as sv
 from sottovoce.estimate.whisper.estimator import WhisperEstimator
@@ -40,4 +40,4 @@ def whisper_state_of(whose: "sv.Learner | Result") -> State:
 def copy_of(state: Arrays) -> Arrays:
     """A state that can go on without the other: arrays, in tuples within tuples."""
     parts = (copy_of(part) if isinstance(part, tuple) else part.copy() for part in state)
-    return cast(Arrays, type(state)(*parts))
+    return type(state)(*parts)
