@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.device.ledger import _database
+from sottovoce.device.database import connect
 from support.examples import CONTEXT, experiment
 
 SPEND: dict[str, Any] = {"experiment": "0123456789abcdef", "name": "walking", "release": 3}
@@ -73,7 +73,7 @@ def test_what_was_spent_long_ago_is_still_spent(path: Path) -> None:
 
 def test_spending_is_on_disk_before_it_counts(path: Path) -> None:
     sv.Ledger(path, budget=1)
-    with _database(path) as database:
+    with closing(connect(path)) as database:
         assert database.execute("PRAGMA synchronous").fetchone() == (3,)  # EXTRA
         assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import sottovoce as sv
-from sottovoce.device.outbox import Keeps, MemoryOutbox, Outbox, _database
+from sottovoce.device.database import connect
+from sottovoce.device.outbox import Keeps, MemoryOutbox, Outbox
 
 WALKING, SLEEPING = "0123456789abcdef", "fedcba9876543210"
 
@@ -88,7 +89,7 @@ def test_what_was_put_is_there_after_a_restart(path: Path) -> None:
 
 def test_a_report_is_on_disk_before_put_returns(path: Path) -> None:
     Outbox(path)
-    with _database(path) as database:
+    with closing(connect(path)) as database:
         assert database.execute("PRAGMA synchronous").fetchone() == (3,)  # EXTRA
         assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 

@@ -1,29 +1,78 @@
 """The files in which a device keeps what must survive it: small SQLite databases."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from sottovoce.shared.errors import SottovoceError
+from sottovoce.shared.errors import SottovoceError, must
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """One kind of file, told from others by an application id and a version.
+
+    what: its name, such as "a privacy ledger of version 1".
+    error: what is raised where a file is of another kind or cannot be used.
+    tables: how its tables are made, statement by statement.
+    """
+
+    what: str
+    application: int
+    version: int
+    error: type[SottovoceError]
+    tables: str
+
+    def create(self, database: sqlite3.Connection) -> None:
+        """Make the tables in an empty file, and mark it."""
+        for statement in self.tables.strip().split(";\n"):
+            database.execute(statement)
+        database.execute(f"PRAGMA application_id = {self.application}")
+        database.execute(f"PRAGMA user_version = {self.version}")
+
+    def check(self, database: sqlite3.Connection, path: Path) -> None:
+        """Refuse a file of another kind."""
+        (application,) = database.execute("PRAGMA application_id").fetchone()
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if (application, version) != (self.application, self.version):
+            came = f"another file (version {version})"
+            raise self.error(must(str(path), f"be {self.what} of version {self.version}", came))
+
+
+def connect(path: Path, *, mode: str = "rw", timeout: float = 10) -> sqlite3.Connection:
+    """Open a file so that a loss of power undoes nothing and what is deleted is gone."""
+    # As a URI, so that SQLite does not give a special meaning to names such as ":memory:".
+    address = f"{path.absolute().as_uri()}?mode={mode}"
+    database = sqlite3.connect(address, uri=True, isolation_level=None, timeout=timeout)
+    try:
+        # With FULL, a loss of power could undo the last commit: ε would be spent again.
+        database.execute("PRAGMA synchronous = EXTRA")
+        # Deleted reports are overwritten on disk.
+        database.execute("PRAGMA secure_delete = ON")
+    except BaseException:
+        database.close()
+        raise
+    return database
 
 
 @contextmanager
-def open_database(
-    path: Path, trouble: Callable[[sqlite3.Error], SottovoceError], *, create: bool = False
+def transaction(
+    path: Path, kind: FileKind, *, what: str, create: bool = False
 ) -> Iterator[sqlite3.Connection]:
-    """Open, fail closed on any trouble, and always close; an error rolls back."""
+    """Open a file for one transaction, and close it; an error rolls back.
+
+    what: how to call the file where SQLite fails; nothing is written then.
+    """
     try:
-        # As an address, so that SQLite gives no name a meaning of its own, such as ":memory:".
-        address = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
-        connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=10)
+        database = connect(path, mode="rwc" if create else "rw")
         try:
-            # Beyond FULL: after a loss of power, what was spent must not be unspent.
-            connection.execute("PRAGMA synchronous = EXTRA")
-            # What is deleted is overwritten, and not only forgotten.
-            connection.execute("PRAGMA secure_delete = ON")
-            yield connection
+            database.execute("BEGIN IMMEDIATE")
+            yield database
+            database.execute("COMMIT")
         finally:
-            connection.close()
+            database.close()
     except sqlite3.Error as error:
-        raise trouble(error) from error
+        raise kind.error(
+            f"{what} must be readable and writable; {error}; nothing was written"
+        ) from error

@@ -9,8 +9,7 @@ or written, nothing is spent and nothing is reported.
 
 import math
 import sqlite3
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -18,15 +17,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Protocol
 
-from sottovoce.device.database import open_database
+from sottovoce.device.database import FileKind, transaction
 from sottovoce.shared import check
 from sottovoce.shared.errors import BudgetSpent, LedgerError, must
 
-# Marks the file as a ledger, so that no other database is ever taken for one ("Sovo").
-APPLICATION_ID = 0x536F766F
-LEDGER_VERSION = 1
-
-_TABLES = """
+_LEDGER = FileKind(
+    what="a privacy ledger",
+    application=0x536F766F,  # "Sovo"
+    version=1,
+    error=LedgerError,
+    tables="""
 CREATE TABLE budget (epsilon REAL NOT NULL CHECK (epsilon > 0));
 CREATE TABLE spent (
     moment TEXT NOT NULL,
@@ -35,7 +35,8 @@ CREATE TABLE spent (
     release INTEGER NOT NULL,
     epsilon REAL NOT NULL CHECK (epsilon > 0)
 );
-"""
+""",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,8 @@ class Ledger:
         is_new = not self.path.exists()
         with self._transaction(create=is_new) as database:
             if is_new and not database.execute("SELECT * FROM sqlite_master").fetchall():
-                self._create(database)
+                _LEDGER.create(database)
+                database.execute("INSERT INTO budget VALUES (?)", (self.budget,))
             self._check(database)
 
     def spend(self, epsilon: float, *, experiment: str, name: str, release: int) -> None:
@@ -127,32 +129,17 @@ class Ledger:
         """Open a ledger that exists, whatever its budget."""
         if not Path(path).is_file():
             raise LedgerError(must("a ledger", "be an existing file", repr(str(path))))
-        with _database(Path(path)) as database:
+        with _transaction(Path(path)) as database:
             row = database.execute("SELECT epsilon FROM budget").fetchone()
         if row is None:
             raise LedgerError(must(f"the ledger {path}", "state its budget", "none"))
         return cls(path, budget=row[0])
 
-    @contextmanager
-    def _transaction(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
-        with _database(self.path, create=create) as database:
-            database.execute("BEGIN IMMEDIATE")
-            yield database
-            database.execute("COMMIT")
-
-    def _create(self, database: sqlite3.Connection) -> None:
-        for statement in _TABLES.strip().split(";\n"):
-            database.execute(statement)
-        database.execute("INSERT INTO budget VALUES (?)", (self.budget,))
-        database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        database.execute(f"PRAGMA user_version = {LEDGER_VERSION}")
+    def _transaction(self, *, create: bool = False) -> AbstractContextManager[sqlite3.Connection]:
+        return _transaction(self.path, create=create)
 
     def _check(self, database: sqlite3.Connection) -> None:
-        (kind,) = database.execute("PRAGMA application_id").fetchone()
-        (version,) = database.execute("PRAGMA user_version").fetchone()
-        if (kind, version) != (APPLICATION_ID, LEDGER_VERSION):
-            rule = f"be a privacy ledger of version {LEDGER_VERSION}"
-            raise LedgerError(must(str(self.path), rule, f"another file (version {version})"))
+        _LEDGER.check(database, self.path)
         budgets = [budget for (budget,) in database.execute("SELECT epsilon FROM budget")]
         if budgets != [self.budget]:
             made = f"{budgets[0]:g}" if len(budgets) == 1 else "stated"
@@ -192,10 +179,5 @@ def _total(entries: list[Entry]) -> Fraction:
     return sum((Fraction(entry.epsilon) for entry in entries), Fraction(0))
 
 
-def _database(path: Path, *, create: bool = False) -> AbstractContextManager[sqlite3.Connection]:
-    def trouble(error: sqlite3.Error) -> LedgerError:
-        return LedgerError(
-            f"the ledger {path} must be readable and writable; {error}; nothing was spent"
-        )
-
-    return open_database(path, trouble, create=create)
+def _transaction(path: Path, *, create: bool = False) -> AbstractContextManager[sqlite3.Connection]:
+    return transaction(path, _LEDGER, what=f"the ledger {path}", create=create)

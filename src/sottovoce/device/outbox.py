@@ -18,25 +18,27 @@ from os import PathLike
 from pathlib import Path
 from typing import Protocol
 
-from sottovoce.device.database import open_database
+from sottovoce.device.database import FileKind, transaction
 from sottovoce.shared.errors import OutboxError, must
-
-# Marks the file as an outbox, so that no other database is ever taken for one ("Sovx").
-APPLICATION_ID = 0x536F7678
-OUTBOX_VERSION = 1
 
 MOST_WAITING = 100_000
 """Reports that may wait, unless an outbox is told otherwise."""
 
-# AUTOINCREMENT, so that the number of a report that was sent is never given to another one.
-_TABLES = """
+_OUTBOX = FileKind(
+    what="an outbox",
+    application=0x536F7678,  # "Sovx"
+    version=1,
+    error=OutboxError,
+    # AUTOINCREMENT, so that the number of a report that was sent is never given to another one.
+    tables="""
 CREATE TABLE waiting (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     experiment TEXT NOT NULL,
     report BLOB NOT NULL
 );
 CREATE TABLE kept (experiment TEXT PRIMARY KEY, release BLOB NOT NULL);
-"""
+""",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +88,8 @@ class Outbox:
             (kind,) = database.execute("PRAGMA application_id").fetchone()
             # An empty file is a new one, too: another process may have made it a moment ago.
             if kind == 0 and not database.execute("SELECT * FROM sqlite_master").fetchall():
-                _create(database)
-            self._check(database)
+                _OUTBOX.create(database)
+            _OUTBOX.check(database, self.path)
 
     def check_room(self) -> None:
         """Raise OutboxError unless another report can be put here now."""
@@ -141,22 +143,11 @@ class Outbox:
     @contextmanager
     def _checked(self) -> Iterator[sqlite3.Connection]:
         with self._transaction() as database:
-            self._check(database)
+            _OUTBOX.check(database, self.path)
             yield database
 
-    @contextmanager
-    def _transaction(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
-        with _database(self.path, create=create) as database:
-            database.execute("BEGIN IMMEDIATE")
-            yield database
-            database.execute("COMMIT")
-
-    def _check(self, database: sqlite3.Connection) -> None:
-        (kind,) = database.execute("PRAGMA application_id").fetchone()
-        (version,) = database.execute("PRAGMA user_version").fetchone()
-        if (kind, version) != (APPLICATION_ID, OUTBOX_VERSION):
-            rule = f"be an outbox of version {OUTBOX_VERSION}"
-            raise OutboxError(must(str(self.path), rule, f"another file (version {version})"))
+    def _transaction(self, *, create: bool = False) -> AbstractContextManager[sqlite3.Connection]:
+        return transaction(self.path, _OUTBOX, what=f"the outbox {self.path}", create=create)
 
 
 @dataclass(slots=True)
@@ -208,13 +199,6 @@ def _check_room(waiting: int, *, most: int) -> None:
         raise OutboxError(must("an outbox", rule, f"{waiting} that wait"))
 
 
-def _create(database: sqlite3.Connection) -> None:
-    for statement in _TABLES.strip().split(";\n"):
-        database.execute(statement)
-    database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    database.execute(f"PRAGMA user_version = {OUTBOX_VERSION}")
-
-
 def _count(database: sqlite3.Connection) -> int:
     return int(database.execute("SELECT count(*) FROM waiting").fetchone()[0])
 
@@ -223,10 +207,3 @@ def _kept(database: sqlite3.Connection, experiment: str) -> bytes | None:
     statement = "SELECT release FROM kept WHERE experiment = ?"
     row = database.execute(statement, (experiment,)).fetchone()
     return row[0] if row and isinstance(row[0], bytes) else None
-
-
-def _database(path: Path, *, create: bool = False) -> AbstractContextManager[sqlite3.Connection]:
-    def trouble(error: sqlite3.Error) -> OutboxError:
-        return OutboxError(f"the outbox {path} must be readable and writable; {error}")
-
-    return open_database(path, trouble, create=create)

@@ -29,14 +29,16 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
+from sottovoce.device.database import FileKind, connect
 from sottovoce.device.outbox import Waiting
 from sottovoce.shared.errors import OutboxError, must
 
-# Marks the file as a journal, so that no other database passes for one ("Soco").
-APPLICATION_ID = 0x536F636F
-JOURNAL_VERSION = 1
-
-_TABLES = """
+_JOURNAL = FileKind(
+    what="a journal",
+    application=0x536F636F,  # "Soco"
+    version=1,
+    error=OutboxError,
+    tables="""
 CREATE TABLE pinned (
     experiment TEXT NOT NULL,
     population TEXT NOT NULL,
@@ -55,7 +57,8 @@ CREATE TABLE waiting (
     number INTEGER PRIMARY KEY,
     report BLOB NOT NULL
 );
-"""
+""",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +104,10 @@ class Journal:
         with self._trouble():
             if not self.path.exists():
                 _create(self.path, pins)
-            self._database = _connect(self.path)
+            self._database = connect(self.path, timeout=0)
         try:
             with self._trouble():
-                self._check_kind()
+                _JOURNAL.check(self._database, self.path)
                 self._lock()
                 self._check_pins(pins)
         except BaseException:
@@ -177,13 +180,6 @@ class Journal:
         self._database.execute("BEGIN EXCLUSIVE")
         self._database.execute("COMMIT")
 
-    def _check_kind(self) -> None:
-        (kind,) = self._database.execute("PRAGMA application_id").fetchone()
-        (version,) = self._database.execute("PRAGMA user_version").fetchone()
-        if (kind, version) != (APPLICATION_ID, JOURNAL_VERSION):
-            rule = f"be a journal of version {JOURNAL_VERSION}"
-            raise OutboxError(must(str(self.path), rule, f"another file (version {version})"))
-
     def _check_pins(self, pins: Pins) -> None:
         made_for = [Pins(*row) for row in self._database.execute("SELECT * FROM pinned")]
         if made_for != [pins]:
@@ -241,15 +237,12 @@ def _create(path: Path, pins: Pins) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".journal-") as folder:
         unnamed = Path(folder) / "journal"
-        database = _connect(unnamed, mode="rwc")
+        database = connect(unnamed, mode="rwc", timeout=0)
         try:
             database.execute("BEGIN IMMEDIATE")
-            for statement in _TABLES.strip().split(";\n"):
-                database.execute(statement)
+            _JOURNAL.create(database)
             row = (pins.experiment, pins.population, pins.epsilon)
             database.execute("INSERT INTO pinned VALUES (?, ?, ?)", row)
-            database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            database.execute(f"PRAGMA user_version = {JOURNAL_VERSION}")
             database.execute("COMMIT")
         finally:
             database.close()
@@ -270,18 +263,3 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _connect(path: Path, *, mode: str = "rw") -> sqlite3.Connection:
-    # As a URI, so that SQLite does not give a special meaning to names such as ":memory:".
-    address = f"{path.absolute().as_uri()}?mode={mode}"
-    database = sqlite3.connect(address, uri=True, isolation_level=None, timeout=0)
-    try:
-        # With FULL, a loss of power could undo the last commit: its rows would be sent twice.
-        database.execute("PRAGMA synchronous = EXTRA")
-        # Deleted reports are overwritten on disk.
-        database.execute("PRAGMA secure_delete = ON")
-    except BaseException:
-        database.close()
-        raise
-    return database
