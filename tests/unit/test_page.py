@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 import sottovoce as sv
 from sottovoce.estimate.history import Certificate
@@ -63,7 +64,7 @@ def test_any_part_of_the_snapshot_may_be_missing(part: str) -> None:
     table = json.loads(whole.to_json())
     del table[part]
     part_is_missing = Snapshot.from_json(json.dumps(table))
-    assert part_is_missing == replace(whole, **{part: getattr(Snapshot(), part)})
+    assert part_is_missing == structs.replace(whole, **{part: getattr(Snapshot(), part)})
     assert page_of(learner.release(), snapshot=part_is_missing).words
 
 

@@ -1,9 +1,9 @@
 """The page's section on auxiliary data."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import sottovoce as sv
 from sottovoce.server.diagnosis import AuditSummary, DiagnosisSummary, SourceSummary

@@ -3,10 +3,10 @@
 import json
 import math
 import random
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import sottovoce as sv
@@ -68,7 +68,7 @@ def test_looking_changes_nothing_that_is_learned(behaviour: list[float] | None) 
         summary = DiagnosisSummary.of(looked)
         assert summary is not None
         assert summary.learned == came
-        json.dumps(asdict(summary), allow_nan=False)
+        json.dumps(msgspec.to_builtins(summary), allow_nan=False)
     assert looked.to_json() == left.to_json()
 
 

@@ -2,7 +2,6 @@
 
 import math
 import time
-from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,8 +13,7 @@ SHARE = 0.05
 """The most of a learner's time that goes into its diagnosis."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceSummary:
+class SourceSummary(msgspec.Struct, frozen=True):
     """One auxiliary population; the fields are those of ``Source``, None where not finite."""
 
     population: str
@@ -31,8 +29,7 @@ class SourceSummary:
     expected_users: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class AuditSummary:
+class AuditSummary(msgspec.Struct, frozen=True):
     """The rewards of those who were asked; the fields are those of ``Audit``, likewise."""
 
     answers: int
@@ -47,8 +44,7 @@ class AuditSummary:
 _Summary = TypeVar("_Summary", SourceSummary, AuditSummary)
 
 
-@dataclass(frozen=True, slots=True)
-class DiagnosisSummary:
+class DiagnosisSummary(msgspec.Struct, frozen=True):
     """A diagnosis that JSON can hold. learned: how many reports it is made from."""
 
     learned: int
@@ -83,12 +79,11 @@ def diagnosis_to_table(diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 def _summary(kind: type[_Summary], source: object) -> _Summary:
-    values = {each.name: getattr(source, each.name) for each in fields(kind)}
-    return kind(**{name: _finite(value) for name, value in values.items()})
+    return kind(**{name: _finite(getattr(source, name)) for name in kind.__struct_fields__})
 
 
 def _finite(value: Any) -> Any:
-    """Leave out what JSON has no word for, such as the error of a mean of nothing."""
+    """Return None for what JSON cannot hold, such as the error of a mean of nothing."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

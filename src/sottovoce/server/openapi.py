@@ -6,18 +6,38 @@ from typing import Any
 from sottovoce.server.settings import Settings
 from sottovoce.shared.methods import method_names
 
+Json = dict[str, Any]
+
+ERRORS = {
+    400: "The body is malformed.",
+    401: "No token was shown.",
+    403: "This is not the administrator's token.",
+    404: "The experiment, the population or the release is unknown.",
+    408: "The body took too long to arrive.",
+    413: "The body is too large.",
+    415: "The body is of another type.",
+    422: "The body breaks a rule.",
+    429: "Too many reports are waiting; send it again later.",
+    503: "The database cannot be used just now; send it again later.",
+    507: "The disk of the database is full; send it again later.",
+}
+_DATABASE = (503, 507)
+_BODY = (400, 408, 413, 415, 422, 429, *_DATABASE)
+_TOKEN = (401, 403)
+
+_FINGERPRINT = {"type": "string", "pattern": "^[0-9a-f]{16}$"}
 _EXPERIMENT = {
     "name": "experiment",
     "in": "path",
     "required": True,
     "description": "The fingerprint of the experiment.",
-    "schema": {"type": "string", "pattern": "^[0-9a-f]{16}$"},
+    "schema": _FINGERPRINT,
 }
 _VERSION = {
     "name": "version",
     "in": "path",
     "required": True,
-    "schema": {"type": "integer", "minimum": 1, "maximum": 4294967295},
+    "schema": {"type": "integer", "minimum": 1, "maximum": 2**32 - 1},
 }
 _KNOWN = {
     "name": "If-None-Match",
@@ -25,10 +45,10 @@ _KNOWN = {
     "description": "The ETag of the copy that one has.",
     "schema": {"type": "string"},
 }
-_ADMIN: list[dict[str, list[str]]] = [{"administrator": []}]
+_ADMIN: Json = {"security": [{"administrator": []}]}
 
 
-def document(settings: Settings) -> dict[str, Any]:
+def document(settings: Settings) -> Json:
     """Return the document of a server with these settings."""
     return {
         "openapi": "3.1.0",
@@ -40,34 +60,11 @@ def document(settings: Settings) -> dict[str, Any]:
             " No address takes a context, an arm or a reward.",
         },
         "paths": {
-            "/reports": {"post": _post_report()},
-            "/reports/batch": {"post": _post_batch(settings)},
-            "/experiments": {"post": _post_experiment(), "get": _list_experiments()},
-            "/experiments/{experiment}": {"get": _page()},
-            "/experiments/{experiment}/status": {"get": _about("How far it is.", "Status")},
-            "/experiments/{experiment}/certificates": {
-                "get": _about("Why each arm was dropped.", "Certificates")
-            },
-            "/experiments/{experiment}/estimates": {
-                "get": _about("What is known of each arm in each bin.", "Estimates")
-            },
-            "/experiments/{experiment}/diagnosis": {
-                "get": _about("What each auxiliary population brings.", "Diagnosis")
-            },
-            "/experiments/{experiment}/releases": {
-                "get": _about("Which releases there are: from 1 to the current one.", "Releases")
-            },
-            "/experiments/{experiment}/releases/current": {
-                "get": _release("The newest release, signed.", [_EXPERIMENT, _KNOWN])
-            },
-            "/experiments/{experiment}/releases/{version}": {
-                "get": _release("Any release, signed.", [_EXPERIMENT, _VERSION, _KNOWN])
-            },
-            "/keys": {"get": _plain("The public key that signs.", _object("keys"))},
-            "/health": {"get": _plain("Whether this worker runs.", _object("status"))},
-            "/ready": {"get": _ready()},
-            "/metrics": {"get": _text("Counts in Prometheus's format.", "text/plain")},
-            "/openapi.json": {"get": _plain("This document.", {"type": "object"})},
+            **_reports(settings.most_reports),
+            **_experiments(),
+            **_one_experiment("/experiments/{experiment}"),
+            **_releases("/experiments/{experiment}/releases"),
+            **_service(),
         },
         "components": {
             "schemas": _schemas(),
@@ -76,183 +73,150 @@ def document(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _post_report() -> dict[str, Any]:
+def _reports(most: int) -> Json:
+    several = {"type": "array", "items": _ref("Report"), "maxItems": most}
     return {
-        "summary": "Store one report.",
-        "description": "Answered once it is durably stored; sent again, it is not counted again.",
-        "requestBody": _reports(_ref("Report")),
-        "responses": {
-            "200": _json("It is stored, now or already.", _ref("Receipt")),
-            "400": _error("It is no report."),
-            "404": _error("Its experiment, population or release is unknown."),
-            "422": _error("It does not fit its release."),
-            **_refusals(),
+        "/reports": {
+            "post": _operation(
+                "Store one report.",
+                _ref("Receipt"),
+                errors=(404, *_BODY),
+                description="Answered once the report is durably stored. A report that is sent"
+                " again is not counted again.",
+                requestBody=_report_body(_ref("Report")),
+            )
+        },
+        "/reports/batch": {
+            "post": _operation(
+                f"Store up to {most} reports.",
+                _ref("Receipt"),
+                errors=_BODY,
+                description="The receipt lists those that are refused; the others are stored.",
+                requestBody=_report_body(several),
+            )
         },
     }
 
 
-def _post_batch(settings: Settings) -> dict[str, Any]:
-    several = {"type": "array", "items": _ref("Report"), "maxItems": settings.most_reports}
-    return {
-        "summary": f"Store up to {settings.most_reports} reports.",
-        "description": "Those that are refused are listed and do not keep the others out.",
-        "requestBody": _reports(several),
-        "responses": {
-            "200": _json("What became of them.", _ref("Receipt")),
-            "400": _error("It is no batch, or a report of a JSON list is no report."),
-            "422": _error("A number in a JSON list is not finite."),
-            **_refusals(),
-        },
+def _experiments() -> Json:
+    listed = {"experiments": {"type": "array", "items": _ref("Experiment")}}
+    post = _operation(
+        "Begin an experiment.",
+        _ref("Experiment"),
+        errors=(*_TOKEN, *_BODY),
+        requestBody=_body(
+            {"application/json": _ref("Settings"), "application/toml": {"type": "string"}}
+        ),
+        **_ADMIN,
+    )
+    post["responses"]["201"] = _content("It has begun.", "application/json", _ref("Experiment"))
+    get = _operation(
+        "List all experiments.", _object(**listed), errors=(*_TOKEN, *_DATABASE), **_ADMIN
+    )
+    return {"/experiments": {"post": post, "get": get}}
+
+
+def _one_experiment(path: str) -> Json:
+    parts = {
+        "status": ("How far the log and the learner are.", "Status"),
+        "certificates": ("Why each arm was dropped.", "Certificates"),
+        "estimates": ("What is known of each arm in each bin.", "Estimates"),
+        "diagnosis": ("What each auxiliary population brings.", "Diagnosis"),
+        "releases": ("Which releases there are: from 1 to the current one.", "Releases"),
+    }
+    more: Json = {"errors": (404, *_DATABASE), "parameters": [_EXPERIMENT]}
+    page = _operation("All of it, for people.", {"type": "string"}, kind="text/html", **more)
+    return {path: {"get": page}} | {
+        f"{path}/{part}": {"get": _operation(summary, _ref(name), **more)}
+        for part, (summary, name) in parts.items()
     }
 
 
-def _post_experiment() -> dict[str, Any]:
-    return {
-        "summary": "Begin an experiment.",
-        "security": _ADMIN,
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {"schema": _ref("Settings")},
-                "application/toml": {"schema": {"type": "string"}},
-            },
-        },
-        "responses": {
-            "200": _json("It was there already.", _ref("Experiment")),
-            "201": _json("It has begun.", _ref("Experiment")),
-            "400": _error("It is neither JSON nor TOML."),
-            "422": _error("It cannot be."),
-            **_tokens(),
-            **_refusals(),
-        },
+def _releases(path: str) -> Json:
+    found = {}
+    for last, summary, parameters in (
+        ("current", "The newest release, signed.", [_EXPERIMENT, _KNOWN]),
+        ("{version}", "Any release, signed.", [_EXPERIMENT, _VERSION, _KNOWN]),
+    ):
+        release = _operation(
+            summary, _ref("SignedRelease"), errors=(404, *_DATABASE), parameters=parameters
+        )
+        release["responses"]["200"]["headers"] = {"ETag": {"schema": {"type": "string"}}}
+        release["responses"]["304"] = {"description": "The copy that one has is this one."}
+        found[f"{path}/{last}"] = {"get": release}
+    return found
+
+
+def _service() -> Json:
+    anything: Json = {}
+    ready = "Whether reports can be stored just now."
+    counts = "Counts in Prometheus's format."
+    operations = {
+        "/keys": _operation("The public key that signs.", _object(keys=anything)),
+        "/health": _operation("Whether this worker runs.", _object(status=anything)),
+        "/ready": _operation(ready, _object(status=anything), errors=_DATABASE),
+        "/metrics": _operation(counts, {"type": "string"}, kind="text/plain", errors=_DATABASE),
+        "/openapi.json": _operation("This document.", {"type": "object"}),
     }
+    return {path: {"get": operation} for path, operation in operations.items()}
 
 
-def _list_experiments() -> dict[str, Any]:
-    listed = {"type": "array", "items": _ref("Experiment")}
-    schema = {"type": "object", "required": ["experiments"], "properties": {"experiments": listed}}
-    return {
-        "summary": "List all experiments.",
-        "security": _ADMIN,
-        "responses": {"200": _json("All of them.", schema), **_tokens(), **_away()},
-    }
+def _operation(
+    summary: str,
+    schema: Json,
+    *,
+    kind: str = "application/json",
+    errors: tuple[int, ...] = (),
+    **more: Any,
+) -> Json:
+    """Describe what an address does. schema, kind: of the answer. more: as OpenAPI names it."""
+    responses = {"200": _content(summary, kind, schema)}
+    for status in errors:
+        responses[str(status)] = _content(ERRORS[status], "application/json", _ref("Error"))
+    return {"summary": summary, "responses": responses, **more}
 
 
-def _about(summary: str, name: str) -> dict[str, Any]:
-    return {
-        "summary": summary,
-        "parameters": [_EXPERIMENT],
-        "responses": {"200": _json(summary, _ref(name)), **_unknown(), **_away()},
-    }
+def _content(description: str, kind: str, schema: Json) -> Json:
+    return {"description": description, "content": {kind: {"schema": schema}}}
 
 
-def _page() -> dict[str, Any]:
-    page = _text("All of it, for people.", "text/html")
-    responses = {**page["responses"], **_unknown(), **_away()}
-    return page | {"parameters": [_EXPERIMENT], "responses": responses}
-
-
-def _release(summary: str, parameters: list[Any]) -> dict[str, Any]:
-    found = _json(summary, _ref("SignedRelease"))
-    found["headers"] = {"ETag": {"schema": {"type": "string"}}}
-    return {
-        "summary": summary,
-        "parameters": parameters,
-        "responses": {
-            "200": found,
-            "304": {"description": "The copy that one has is this one."},
-            **_unknown(),
-            **_away(),
-        },
-    }
-
-
-def _ready() -> dict[str, Any]:
-    ready = _plain("Whether reports can be stored just now.", _object("status"))
-    return ready | {"responses": {**ready["responses"], **_away()}}
-
-
-def _plain(summary: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {"summary": summary, "responses": {"200": _json(summary, schema)}}
-
-
-def _text(summary: str, kind: str) -> dict[str, Any]:
-    content = {kind: {"schema": {"type": "string"}}}
-    found = {"description": summary, "content": content}
-    return {"summary": summary, "responses": {"200": found, **_away()}}
-
-
-def _reports(schema: dict[str, Any]) -> dict[str, Any]:
+def _body(schemas: dict[str, Json]) -> Json:
     return {
         "required": True,
-        "content": {
-            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
-            "application/json": {"schema": schema},
-        },
+        "content": {kind: {"schema": schema} for kind, schema in schemas.items()},
     }
 
 
-def _refusals() -> dict[str, Any]:
-    return {
-        "408": _error("It took too long to arrive."),
-        "413": _error("It is too large."),
-        "415": _error("It is of another type."),
-        "429": _error("Too many reports are waiting; later."),
-        **_away(),
-    }
+def _report_body(schema: Json) -> Json:
+    packed = {"type": "string", "format": "binary"}
+    return _body({"application/octet-stream": packed, "application/json": schema})
 
 
-def _away() -> dict[str, Any]:
-    return {
-        "503": _error("The database cannot be used just now; later."),
-        "507": _error("Its disk is full; later."),
-    }
-
-
-def _unknown() -> dict[str, Any]:
-    return {"404": _error("There is no such experiment or release.")}
-
-
-def _tokens() -> dict[str, Any]:
-    return {"401": _error("No token was shown."), "403": _error("It is not the token.")}
-
-
-def _ref(name: str) -> dict[str, Any]:
+def _ref(name: str) -> Json:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _json(description: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {"description": description, "content": {"application/json": {"schema": schema}}}
+def _object(**properties: Json) -> Json:
+    """Describe an object that has these properties, and maybe others."""
+    return {"type": "object", "required": list(properties), "properties": properties}
 
 
-def _error(description: str) -> dict[str, Any]:
-    return _json(description, _ref("Error"))
+def _closed(properties: Json, *, optional: tuple[str, ...] = ()) -> Json:
+    """Describe an object that has these properties and no others."""
+    required = [name for name in properties if name not in optional]
+    return _object(**properties) | {"required": required, "additionalProperties": False}
 
 
-def _object(*names: str) -> dict[str, Any]:
-    return {"type": "object", "required": list(names)}
-
-
-def _whole(least: int, most: int) -> dict[str, Any]:
+def _whole(least: int, most: int) -> Json:
     return {"type": "integer", "minimum": least, "maximum": most}
 
 
-def _closed(properties: dict[str, Any], *, optional: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Describe an object that has these properties and no others."""
-    return {
-        "type": "object",
-        "required": [name for name in properties if name not in optional],
-        "additionalProperties": False,
-        "properties": properties,
-    }
-
-
-def _report(**answer: Any) -> dict[str, Any]:
+def _report(**answer: Any) -> Json:
     return _closed(
         {
             "sottovoce": {"const": 1},
             "kind": {"const": "report"},
-            "experiment": {"type": "string", "pattern": "^[0-9a-f]{16}$"},
+            "experiment": _FINGERPRINT,
             "release": _whole(0, 2**32 - 1),
             "population": _whole(0, 2**16 - 1),
             "nonce": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
@@ -261,7 +225,7 @@ def _report(**answer: Any) -> dict[str, Any]:
     )
 
 
-def _settings() -> dict[str, Any]:
+def _settings() -> Json:
     """Describe what an experiment is made of: the keys of its TOML file."""
     name = {"type": "string", "minLength": 1}
     names = {"type": "array", "items": name, "minItems": 2, "uniqueItems": True}
@@ -289,52 +253,34 @@ def _settings() -> dict[str, Any]:
     return _closed(properties, optional=tuple(properties)[3:])
 
 
-def _schemas() -> dict[str, Any]:
-    count = {"type": "integer", "minimum": 0}
-    fingerprint = {"type": "string", "pattern": "^[0-9a-f]{16}$"}
-    refused = {
-        "type": "object",
-        "required": ["index", "reason"],
-        "properties": {"index": count, "reason": {"type": "string"}},
-    }
+def _schemas() -> Json:
+    count, text, anything = {"type": "integer", "minimum": 0}, {"type": "string"}, Json()
+    ranking = {"type": "array", "items": _whole(0, 255), "maxItems": 255}
+    refused = {"type": "array", "items": _object(index=count, reason=text)}
     return {
         "Report": {"oneOf": [_ref("ReportOfASet"), _ref("ReportOfNumbers")]},
         "ReportOfASet": _report(
-            question={"type": "integer", "minimum": 0, "maximum": 65535},
-            ranking={"type": "array", "items": _whole(0, 255), "maxItems": 255},
+            question=_whole(0, 65535),
+            ranking=ranking,
             set={"type": "string", "pattern": "^([0-9a-f]{2})*$"},
         ),
         "ReportOfNumbers": _report(payload={"type": "array", "items": {"type": "number"}}),
         "Settings": _settings(),
-        "Receipt": {
-            "type": "object",
-            "required": ["stored", "repeated", "refused"],
-            "properties": {
-                "stored": count,
-                "repeated": count,
-                "refused": {"type": "array", "items": refused},
-            },
-        },
-        "SignedRelease": {
-            "type": "object",
-            "required": ["sottovoce", "kind", "key", "signature", "release"],
-            "properties": {
-                "sottovoce": {"const": 1},
-                "kind": {"const": "signed release"},
-                "key": fingerprint,
-                "signature": {"type": "string", "pattern": "^[0-9a-f]{128}$"},
-                "release": {"type": "string", "description": "The release's canonical JSON."},
-            },
-        },
-        "Experiment": _object("experiment", "name", "arms", "populations"),
-        "Status": _object("experiment", "name", "stored", "learned"),
-        "Certificates": _object("learned", "certificates"),
-        "Estimates": _object("learned", "estimates"),
-        "Diagnosis": _object("learned", "sources", "audit", "warnings"),
-        "Releases": _object("current"),
-        "Error": {
-            "type": "object",
-            "required": ["error"],
-            "properties": {"error": {"type": "string"}, "reason": {"type": "string"}},
-        },
+        "Receipt": _object(stored=count, repeated=count, refused=refused),
+        "SignedRelease": _object(
+            sottovoce={"const": 1},
+            kind={"const": "signed release"},
+            key=_FINGERPRINT,
+            signature={"type": "string", "pattern": "^[0-9a-f]{128}$"},
+            release={"type": "string", "description": "The release's canonical JSON."},
+        ),
+        "Experiment": _object(
+            experiment=_FINGERPRINT, name=text, arms=anything, populations=anything
+        ),
+        "Status": _object(experiment=_FINGERPRINT, name=text, stored=count, learned=count),
+        "Certificates": _object(learned=count, certificates=anything),
+        "Estimates": _object(learned=count, estimates=anything),
+        "Diagnosis": _object(learned=count, sources=anything, audit=anything, warnings=anything),
+        "Releases": _object(current=count),
+        "Error": _object(error=text, reason=text) | {"required": ["error"]},
     }

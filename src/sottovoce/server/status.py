@@ -31,8 +31,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True):
     axis: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True):
     """What a learner knows and has decided, as of one position of the log.
 
     An older version of this package may have written it: what it did not write is empty.
@@ -71,6 +70,9 @@ class Snapshot:
             ) from None
 
 
+EMPTY = Snapshot()
+
+
 @dataclass(frozen=True, slots=True)
 class ExperimentStatus:
     """How far one experiment is.
@@ -82,7 +84,7 @@ class ExperimentStatus:
     release: Release
     stored: int
     learned: int = 0
-    snapshot: Snapshot = Snapshot()
+    snapshot: Snapshot = EMPTY
 
     @property
     def bins(self) -> int:

@@ -20,8 +20,8 @@ SottovoceError
 └── StateError          a saved learner that cannot be resumed
 
 House rule: a message says what, the rule, and what came (see ``must``). It never holds a raw
-context or reward: of those, only the kind of value that came (see ``kind_of``). An answer or a log
-of the server leaves out what came (see ``SottovoceError.requirement``).
+context or reward: of those, only the kind of value that came (see ``kind_of``). An answer of the
+server leaves out what came (see ``SottovoceError.requirement``).
 """
 
 import math
