@@ -91,7 +91,7 @@ class Catalogue:
 
 
 def _without_gate(report: bytes) -> Rejection:
-    """Refuse a report of no experiment here; of one that is no report at all, say that."""
+    """Refuse a report for an experiment that is not here, or bytes that are no report."""
     try:
         wire.report_from_bytes(report)
     except WireError as error:

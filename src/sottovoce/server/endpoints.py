@@ -32,7 +32,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 # A release never changes: caches may keep it for a year.
 FOR_EVER = "public, max-age=31536000, immutable"
 A_MOMENT = "public, max-age=1"
-# Bytes of a body that takes too long to read for the others to wait: 8 MiB of JSON take a second.
+# A body of so many bytes is read in a thread, so that nobody waits: 8 MiB of JSON take a second.
 LARGE = 256 * 1024
 
 
@@ -55,7 +55,7 @@ def endpoint(function: Callable[[Request, Worker], Awaitable[Response]]) -> Endp
         except ClientDisconnect:
             return problem(400, "the request must arrive in full")
         except Exception as error:
-            # Its kind and its place only: its text may hold what came.
+            # Log its kind and its place only: its text may hold what came.
             place = traceback.extract_tb(error.__traceback__)[-1]
             logger.error("%s in %s:%s", type(error).__name__, place.filename, place.lineno)
             return problem(500, "something went wrong here")
@@ -177,7 +177,7 @@ async def _status_of(current: Current, worker: Worker) -> ExperimentStatus:
         return ExperimentStatus(current.release, stored)
     learned, snapshot = found[0], Snapshot.from_json(found[1])
     if snapshot.status and snapshot.status.release > current.release.version:
-        # Whoever is told of a release here can have it here.
+        # A client that learns of this release here must be able to get it here.
         await worker.ingest.refresh()
     return ExperimentStatus(current.release, stored, learned, snapshot)
 
@@ -238,8 +238,8 @@ def _check_token(request: Request, worker: Worker) -> None:
 async def _current(request: Request, worker: Worker) -> Current:
     fingerprint = request.path_params["experiment"]
     current = worker.catalogue.current.get(fingerprint)
-    # It may be new, made through another worker; or the database may be away. Whoever asks for what
-    # is not there must not take the time of the thread that writes.
+    # Another worker may have begun it. Ask outside of the thread that writes: requests for what
+    # does not exist must not keep that busy.
     if current is None and fingerprint in await asyncio.to_thread(worker.store.newest_versions):
         await worker.ingest.refresh()
         current = worker.catalogue.current.get(fingerprint)
@@ -253,7 +253,7 @@ async def _current(request: Request, worker: Worker) -> Current:
 
 @endpoint
 async def keys(request: Request, worker: Worker) -> Response:
-    """Tell the public key that signs. A device should not learn whom to trust from here."""
+    """Show the public key that signs. A device must know whom to trust from elsewhere."""
     return as_json({"keys": [{"key": worker.key.id, "public": worker.key.public.hex()}]})
 
 

@@ -2,7 +2,7 @@
 
 A report is acknowledged only when it is durably stored, and a sync of the disk is slow. So reports
 that come while one commit is under way wait, and go into the next one together: the more come, the
-less each costs. Whatever is waited for, single or batch, goes the same way.
+less each costs. Single reports and batches go the same way.
 """
 
 import asyncio

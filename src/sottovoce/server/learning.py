@@ -22,7 +22,7 @@ from sottovoce.shared.experiment import Experiment
 
 logger = logging.getLogger(__name__)
 
-# Reports that are read at once: so many, or fewer if they are large; at first, not knowing, few.
+# The most reports and bytes that are read at once; at first, when their size is unknown, few.
 READ_AT_ONCE, READ_FIRST = 20_000, 1000
 MOST_BYTES = 32 * 1024 * 1024
 # Seconds between two snapshots: while reports flow, and when all are counted.

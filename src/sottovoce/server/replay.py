@@ -48,8 +48,8 @@ def replay(
     each: told how many reports have been counted, now and then.
     """
     experiment = _experiment(store, fingerprint)
-    # In this order: beside a server that runs, the log goes at least as far as the releases; and
-    # no further than now, for it may grow as fast as it is read.
+    # The releases first: while a server runs, the log then goes at least as far as they do. And no
+    # further than its length now: it may grow as fast as it is read.
     published = store.releases(fingerprint)
     length = store.length(fingerprint)
     learner = Learner(experiment)
@@ -58,7 +58,7 @@ def replay(
     position = 0
     before: list[bytes] = []
     for reports in pieces(partial(store.read, fingerprint), after=0, until=length):
-        if reports[0] in before:  # what comes next has come already
+        if reports[0] in before:  # a gap in the positions repeats the end of the last piece
             troubles.append(f"a report before number {position + 1} of the log is missing")
         before = reports
         rebuilt += learn(learner, reports, position=position)
@@ -76,7 +76,7 @@ def replay(
 
 
 def _compare(rebuilt: list[LoggedRelease], published: list[LoggedRelease]) -> Iterator[str]:
-    """Say where what was published is not what follows. What is not yet published is no trouble."""
+    """Say where published releases differ from those that follow; some may not be published yet."""
     for ours, theirs in zip_longest(rebuilt, published):
         if theirs is None:
             return

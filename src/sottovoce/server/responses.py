@@ -1,4 +1,4 @@
-"""How the server answers: JSON, errors, copies for caches, and metrics of it all."""
+"""How the server answers: JSON, errors, what caches may keep, and metrics of it all."""
 
 import gzip
 import hashlib
@@ -41,7 +41,7 @@ def problem(status: int, error: str, *, reason: str | None = None) -> Response:
     if status in (429, 503, 507):
         response.headers["retry-after"] = str(RETRY_AFTER)
     if status == 408:
-        response.headers["connection"] = "close"  # what is still to come is not waited for
+        response.headers["connection"] = "close"  # the rest of the body is not read
     if status == 401:
         response.headers["www-authenticate"] = "Bearer"
     return response

@@ -28,13 +28,12 @@ logger = logging.getLogger(__name__)
 
 # Seconds until a process that was killed is started again.
 RESTART_AFTER = 0.2
-# Seconds, at most, until one that ended by itself is: the pause doubles each time, for one that
-# cannot start would keep a core busy with trying.
+# Seconds, at most, until one that ended by itself is started again. The pause doubles each time:
+# a process that cannot start would otherwise keep a core busy.
 LONGEST_PAUSE = 10.0
 # Seconds for a process to finish what it is doing.
 GRACE = 10.0
-# Seconds for whoever has the port to let go of it: the workers of a server that was killed do so
-# in a moment.
+# Seconds to wait for a port that is in use: the workers of a killed server free it in a moment.
 PATIENCE = 10.0
 
 _spawn = multiprocessing.get_context("spawn")
@@ -76,7 +75,7 @@ class Listening:
 
 
 def _bind(bound: socket.socket, host: str, port: int) -> OSError | OverflowError | None:
-    """Listen, or return what is in the way."""
+    """Listen, or return the error."""
     try:
         bound.bind((host, port))
         bound.listen(2048)
@@ -134,7 +133,7 @@ class _Supervised:
                 self._later(f"cannot be started ({error})", pause=LONGEST_PAUSE)
 
     def _start(self) -> None:
-        # A daemon: should the supervisor fail, it does not wait for ever for those who wait for it.
+        # A daemon: a supervisor that fails ends without waiting for it.
         process = _spawn.Process(
             target=self._target, args=self._arguments, name=self._name, daemon=True
         )
@@ -183,16 +182,16 @@ def _work(settings: Settings, listening: Listening, metrics: str) -> None:
 
     from sottovoce.server.app import create_app
 
-    # Between two threads of a worker the lock changes hands sooner: who commits must not wait.
+    # Threads hand over the interpreter sooner, so that the one that commits does not wait.
     sys.setswitchinterval(0.001)
-    # What was imported stays: the garbage collector need not go through it again and again, which
-    # would stop everybody for some 30 ms each time.
+    # The garbage collector leaves out what was imported: to go through it takes some 30 ms, and
+    # nothing else happens meanwhile.
     gc.collect()
     gc.freeze()
     config = uvicorn.Config(
         create_app(settings),
         proxy_headers=False,
-        access_log=False,  # addresses of people are nobody's business
+        access_log=False,  # it would hold the addresses of people
         log_config=None,
         server_header=False,
         lifespan="on",

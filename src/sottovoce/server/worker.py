@@ -14,7 +14,7 @@ from sottovoce.shared.experiment import Experiment, canonical_json
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """The store, what is known of it, and the way into it."""
+    """The settings, the key, the database, the experiments in it, and the way for reports."""
 
     settings: Settings
     key: SigningKey
@@ -49,6 +49,6 @@ class Worker:
         return self.store.add_experiment(experiment.fingerprint, text, first)
 
     def close(self) -> None:
-        """Let go of everything."""
+        """End the thread that writes, and close the database."""
         self.ingest.close()
         self.store.close()

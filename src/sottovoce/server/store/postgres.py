@@ -14,7 +14,7 @@ from sottovoce.shared.errors import StoreError, StoreFull
 # The first half of every advisory lock of ours ("Sovo"); the second is the experiment's number,
 # or 0 for the schema.
 LOCK = 0x536F766F
-# Said by us rather than left to the server's defaults: a commit that returned is on disk. And a
+# Set here, not left to the server's defaults: a commit that returned is on disk. And a
 # machine that vanishes must not hold a lock for long: its connection is given up within a minute.
 SETTINGS = f"""
 SET synchronous_commit = on;
@@ -177,7 +177,7 @@ class Postgres(Database):
         if isinstance(error, DiskFull):
             return StoreFull(f"the database must have room on its disk; {kind}")
         if state is None and isinstance(error, psycopg.OperationalError):
-            # Of the connection, not of a statement: the client's own words, about no value.
+            # An error of the connection, not of a statement: its text holds no value.
             kind = str(error).partition("\n")[0]
             return StoreError(f"the database must be reachable; {kind}")
         rule = _RULES.get((state or "")[:2], "be readable and writable")

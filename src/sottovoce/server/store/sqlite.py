@@ -18,8 +18,8 @@ from sottovoce.shared.errors import StoreError, StoreFull, must
 # Marks the file as a store, so that no other database is ever taken for one ("SovS").
 APPLICATION_ID = 0x536F7653
 # WAL: readers and the writer do not wait for each other. FULL: on disk when a commit returns.
-# Nonces are random and so touch every page of their index: a cache that holds it (64 MiB), and
-# a WAL that takes many batches before it is copied to the file (16,000 pages), double the speed.
+# Nonces are random and so touch every page of their index: a cache that holds it (16 MiB), and
+# a WAL that takes many batches before it is copied to the file (64,000 pages), double the speed.
 SETTINGS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
@@ -27,8 +27,8 @@ SETTINGS = (
     "PRAGMA cache_size = -16384",
     "PRAGMA wal_autocheckpoint = 64000",
 )
-# Rows of one statement: the interpreter's lock is given away at each statement, and may be long
-# in coming back, so there should be few. More than 999 parameters some builds of SQLite refuse.
+# Rows of one statement. Python gives its lock away at each statement and may wait long for it, so
+# there should be few statements. Some builds of SQLite refuse more than 999 parameters.
 ROWS_AT_ONCE = 250
 
 END = """
@@ -78,13 +78,13 @@ class Sqlite(Database):
             self._connect().close()
 
     def lock_schema(self, connection: Connection) -> None:
-        """Mark the file as ours; a transaction that writes is alone anyway."""
+        """Mark the file as ours; SQLite has one transaction at a time that writes."""
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
 
     def append(
         self, connection: Connection, fingerprint: str, reports: Sequence[tuple[bytes, bytes]]
     ) -> None:
-        """Write many rows with each statement. A transaction that writes is alone anyway."""
+        """Write many rows with each statement. SQLite has one transaction at a time that writes."""
         driver = _driver(connection)
         found = driver.execute(END, (fingerprint,)).fetchone() or (None, 0)
         experiment, after = log.must_exist(found[0], fingerprint), found[1]
@@ -106,7 +106,7 @@ class Sqlite(Database):
         return found
 
     def try_lock(self, experiment: int, *, fingerprint: str) -> LearnerLock | None:
-        """Lock a file beside the database. The operating system lets go of it for the dead."""
+        """Lock a file beside the database. The operating system frees it when the process dies."""
         with self.errors_translated():
             try:
                 lock = self._lock(f"learner-{fingerprint}", patience=0)
@@ -116,7 +116,7 @@ class Sqlite(Database):
                 raise
             try:
                 connection = self.engine.connect()
-                connection.detach()  # from the pool, where others need the place
+                connection.detach()  # from the pool: others need its connections
             except BaseException:
                 lock.close()
                 raise
@@ -132,7 +132,7 @@ class Sqlite(Database):
         name = getattr(error, "sqlite_errorname", type(error).__name__)
         if name == "SQLITE_CONSTRAINT_UNIQUE":
             return DuplicateNonce("a nonce must be new to the log; one is not")
-        # The index of the WAL is a file of its own that can meet the end of the disk first.
+        # The index of the WAL is a file of its own, and may find the disk full first.
         full = _code(error) == sqlite3.SQLITE_FULL or name == "SQLITE_IOERR_SHMSIZE"
         code = sqlite3.SQLITE_FULL if full else _code(error)
         rule = _RULES.get(code, "be readable, writable and migrated")
