@@ -161,14 +161,14 @@ def test_a_run_does_not_care_how_much_room_it_began_with(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Growing in the middle of a run changes nothing."""
-    from sottovoce.estimate.whisper import board
-    from sottovoce.lab.ldpmab import state
+    from sottovoce.estimate.whisper import state as whisper_state
+    from sottovoce.lab.ldpmab import state as ldpmab_state
 
     settings: dict[str, Any] = {"epsilon": 1024, "n": 20_000, "seed": 5, "method": method}
     settings["auxiliary"] = [Auxiliary(40_000, 1024)] if method == "whisper" else []
     expected = simulate(Exponential(), **settings)
     assert len(expected.release.bins) > 32  # 64 nodes were not enough
-    for module in (board, state):
+    for module in (whisper_state, ldpmab_state):
         allocate: Any = module._allocate
         monkeypatch.setattr(
             module, "_allocate", lambda n, *a, _of=allocate, **k: _of(max(n, 4096), *a, **k)
