@@ -1,4 +1,4 @@
-"""The files in which a device keeps what must survive it: small SQLite databases."""
+"""Small SQLite files, in which a device keeps what must survive a restart."""
 
 import sqlite3
 from collections.abc import Iterator

@@ -18,10 +18,10 @@ from sottovoce.shared.report import Report
 class Device:
     """One person's side. Raw data goes in; only ``Report`` comes out.
 
-    release: the policy to follow; hand over the next one with ``follow``.
-    population: whose users these are.
+    release: the policy to follow; give the device the next one with ``follow``.
+    population: the population that the person belongs to.
     ledger: where ε is spent. Without one, the device reports once and then refuses.
-    most_epsilon: the most that one report may spend, whatever a release asks for.
+    most_epsilon: the most ε that one report may spend, whatever a release asks for.
     public_arms: WEAKER PRIVACY. Agree to experiments in which the arm of each person is public.
         Without it a device chooses no arm for them.
     """
@@ -58,8 +58,8 @@ class Device:
         self._release = release
 
     def choose(self, context: Mapping[str, Any]) -> str:
-        """Return the arm for this person: drawn by the release from the live arms of the bin."""
-        # Forgotten first: after a context that is refused, no report may speak of an earlier one.
+        """Return the arm for this person, drawn from the arms on offer in the person's bin."""
+        # Forgotten first: if this context is refused, no report may be about an earlier one.
         self._pending = None
         release = self._release
         point = encode(release.experiment, context)
@@ -74,7 +74,7 @@ class Device:
         return release.experiment.arms[arm]
 
     def report(self, *, reward: float) -> Report:
-        """Return the ε-LDP report on the arm that was chosen last, and spend the ledger."""
+        """Return the ε-LDP report on the outcome of the last choice, and spend its ε."""
         if self._pending is None:
             raise DeviceError(
                 "choose must come before each report; nothing was chosen since the last one"
@@ -85,7 +85,7 @@ class Device:
         return report
 
     def report_logged(self, context: Mapping[str, Any], *, arm: str, reward: float) -> Report:
-        """Return the ε-LDP report on a row of a log, whose arm some other policy chose."""
+        """Return the ε-LDP report on a logged row, whose arm some other policy chose."""
         experiment = self._release.experiment
         if arm not in experiment.arms:
             raise DeviceError(

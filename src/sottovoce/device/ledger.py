@@ -1,10 +1,10 @@
-"""The privacy ledger: what a person has spent, and the most they will ever spend.
+"""The privacy ledger: the ε that a person has spent, and the most that they will ever spend.
 
-Budgets add up (sequential composition), so the ledger adds every ε over all experiments, exactly,
-and refuses a report that would exceed the lifetime budget. It is an SQLite file: spending is one
-transaction that is on disk before the report is made, so that a crash wastes budget rather than
-privacy, and two processes cannot spend the same ε. Whenever the ledger cannot be read, understood
-or written, nothing is spent and nothing is reported.
+Budgets add up (sequential composition). So the ledger adds every ε over all experiments, exactly,
+and refuses a report that would exceed the lifetime budget. It is an SQLite file. Spending is one
+transaction, which is on disk before the device makes the report: a crash wastes budget, never
+privacy, and two processes cannot spend the same ε. If the ledger cannot be read, understood or
+written, the device spends nothing and reports nothing.
 """
 
 import math
@@ -51,14 +51,14 @@ class Entry:
 
 
 class Spends(Protocol):
-    """What a device asks of a ledger."""
+    """What a device needs of a ledger."""
 
     def spend(self, epsilon: float, *, experiment: str, name: str, release: int) -> None:
         """Record the cost of one report, or raise LedgerError and record nothing."""
 
 
 class OneReport:
-    """The ledger of a device that was given none: it lasts for a single report."""
+    """The ledger of a device without a file: it allows a single report."""
 
     def __init__(self) -> None:
         self._spent = False
@@ -77,15 +77,15 @@ class OneReport:
 class Ledger:
     """A ledger on disk.
 
-    path: the file; it is made on the first use.
-    budget: the most that may ever be spent, over all experiments. It is written once: a file
+    path: the file; the first use creates it.
+    budget: the most ε that may ever be spent, over all experiments. It is written once. A file
         with another budget is refused.
     """
 
     def __init__(self, path: str | PathLike[str], *, budget: float) -> None:
         self.path = Path(path)
         self.budget = check.epsilon(budget, what="the ledger's budget")
-        # Made only where there is no file. One that was emptied is not taken for a new one.
+        # Created only if there is no file: an emptied ledger does not pass for a new one.
         is_new = not self.path.exists()
         with self._transaction(create=is_new) as database:
             if is_new and not database.execute("SELECT * FROM sqlite_master").fetchall():
@@ -110,14 +110,14 @@ class Ledger:
             )
 
     def entries(self) -> list[Entry]:
-        """Return everything that was spent, oldest first."""
+        """Return the cost of every report so far, oldest first."""
         with self._transaction() as database:
             self._check(database)
             return _entries(database)
 
     @property
     def left(self) -> float:
-        """What may still be spent."""
+        """The ε that may still be spent."""
         return float(Fraction(self.budget) - _total(self.entries()))
 
     def receipt(self) -> str:
@@ -126,7 +126,7 @@ class Ledger:
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> "Ledger":
-        """Open a ledger that exists, whatever its budget."""
+        """Open an existing ledger, whatever its budget."""
         if not Path(path).is_file():
             raise LedgerError(must("a ledger", "be an existing file", repr(str(path))))
         with _transaction(Path(path)) as database:
@@ -148,7 +148,7 @@ class Ledger:
 
 
 def receipt(entries: list[Entry], *, budget: float) -> str:
-    """Write what was spent, when and on what."""
+    """Return a text that says what was spent, when and on what."""
     spent = _total(entries)
     lines = [
         "Privacy receipt",

@@ -16,9 +16,9 @@ from sottovoce.shared.release import BinPolicy, Release
 class Secret:
     """All that is private about one person. It has no repr, so that no log can hold it.
 
-    point: the context in [0, 1]^d. path: its bin. arm: what was given.
-    logged: some other policy chose the arm (public: the population says so by its rows).
-    ranking: the public ranking by which the arm was chosen, where arms are public.
+    point: the context in [0, 1]^d. path: its bin. arm: the arm that the person got.
+    logged: whether some other policy chose the arm. This is public.
+    ranking: the public ranking that chose the arm, where arms are public.
     """
 
     point: tuple[float, ...]
@@ -38,9 +38,9 @@ class Answer:
 
 
 Spend = Callable[[], None]
-"""Spends the ε of one report. The mechanism must stand ready by then, and be used only after it.
+"""Spends the ε of one report. A method calls it when its mechanism is ready, just before it draws.
 
-A crash from there on wastes budget, never privacy.
+A crash after that wastes budget, never privacy.
 """
 
 
@@ -53,7 +53,7 @@ class DeviceMethod(Protocol):
     def privatise(
         self, release: Release, secret: Secret, *, population: int, outcome: float, spend: Spend
     ) -> Answer:
-        """Return the ε-LDP answer of one person. The proof stands beside the mechanism's code."""
+        """Return the ε-LDP answer of one person. The proof is beside the mechanism's code."""
 
 
 def device_method(release: Release) -> DeviceMethod:

@@ -1,13 +1,14 @@
-"""The outbox: reports that wait to be sent, and the newest release that was verified.
+"""The outbox: reports that wait to be sent, and the newest verified release.
 
-A report is in here, on disk, before anybody tries to send it, and stays until the server has said
-what became of it. It was privatised before: the bytes in here are those that go over the network.
-Beside them stand a number, which gives their order, and the experiment, which they carry anyway.
-There is no time, no context and nothing else about the person. The release is public.
+A client writes a report to the outbox, on disk, before it tries to send it, and removes it when the
+server has answered for it. The report was privatised before: the outbox holds the bytes that go
+over the network. Beside them it holds a number, which gives their order, and the experiment, which
+the report names anyway. It holds no time, no context and nothing else about the person. The release
+is public.
 
-It is an SQLite file, as the ledger is, and fails closed in the same way. Several processes may
-share it, and several experiments. It is bounded: a full outbox takes no further report, and a
-client asks for room before it spends any ε. The oldest are never dropped to make room.
+It is an SQLite file, as the ledger is, and fails closed in the same way. Several processes and
+several experiments may share it. Its size is limited: a full outbox takes no further report, and
+never drops old ones to make room. A client asks for room before it spends any ε.
 """
 
 import sqlite3
@@ -22,14 +23,14 @@ from sottovoce.device.database import FileKind, transaction
 from sottovoce.shared.errors import OutboxError, must
 
 MOST_WAITING = 100_000
-"""Reports that may wait, unless an outbox is told otherwise."""
+"""The most reports that an outbox keeps, by default."""
 
 _OUTBOX = FileKind(
     what="an outbox",
     application=0x536F7678,  # "Sovx"
     version=1,
     error=OutboxError,
-    # AUTOINCREMENT, so that the number of a report that was sent is never given to another one.
+    # AUTOINCREMENT, so that no two reports ever have the same number.
     tables="""
 CREATE TABLE waiting (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -43,14 +44,14 @@ CREATE TABLE kept (experiment TEXT PRIMARY KEY, release BLOB NOT NULL);
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A report that waits: its number, and the bytes to send."""
+    """A report in the outbox: its number, and the bytes to send."""
 
     number: int
     report: bytes
 
 
 class Keeps(Protocol):
-    """What a client asks of an outbox. All of it is about one experiment at a time."""
+    """What a client needs of an outbox. Each call is about one experiment."""
 
     def check_room(self) -> None:
         """Raise OutboxError unless another report can be put here now."""
@@ -65,13 +66,13 @@ class Keeps(Protocol):
         """Forget reports, and return how many of them were still here."""
 
     def count(self, *, experiment: str) -> int:
-        """Return how many reports wait."""
+        """Return how many reports are in the outbox."""
 
     def kept(self, *, experiment: str) -> bytes | None:
-        """Return the newest release that was kept."""
+        """Return the newest kept release."""
 
     def keep(self, release: bytes, *, experiment: str, instead_of: Callable[[bytes], bool]) -> None:
-        """Keep a release, unless there is one already that it may not replace."""
+        """Keep a release, unless the outbox has one that it may not replace."""
 
 
 class Outbox:
@@ -123,18 +124,18 @@ class Outbox:
             return database.executemany("DELETE FROM waiting WHERE number = ?", rows).rowcount
 
     def count(self, *, experiment: str) -> int:
-        """Return how many reports wait."""
+        """Return how many reports are in the outbox."""
         with self._checked() as database:
             statement = "SELECT count(*) FROM waiting WHERE experiment = ?"
             return int(database.execute(statement, (experiment,)).fetchone()[0])
 
     def kept(self, *, experiment: str) -> bytes | None:
-        """Return the newest release that was kept; it is to be verified again."""
+        """Return the newest kept release. The caller verifies it again."""
         with self._checked() as database:
             return _kept(database, experiment)
 
     def keep(self, release: bytes, *, experiment: str, instead_of: Callable[[bytes], bool]) -> None:
-        """Keep a release, unless there is one already that it may not replace."""
+        """Keep a release, unless the outbox has one that it may not replace."""
         with self._checked() as database:
             old = _kept(database, experiment)
             if old is None or instead_of(old):
@@ -152,7 +153,7 @@ class Outbox:
 
 @dataclass(slots=True)
 class MemoryOutbox:
-    """The outbox of a client that was given no file: it lasts as long as the process."""
+    """The outbox of a client without a file: in memory, lost when the process ends."""
 
     most: int = MOST_WAITING
     _waiting: dict[int, tuple[str, bytes]] = field(default_factory=dict)
@@ -179,15 +180,15 @@ class MemoryOutbox:
         return sum(self._waiting.pop(number, None) is not None for number in numbers)
 
     def count(self, *, experiment: str) -> int:
-        """Return how many reports wait."""
+        """Return how many reports are in the outbox."""
         return sum(each == experiment for each, _ in self._waiting.values())
 
     def kept(self, *, experiment: str) -> bytes | None:
-        """Return the newest release that was kept."""
+        """Return the newest kept release."""
         return self._kept.get(experiment)
 
     def keep(self, release: bytes, *, experiment: str, instead_of: Callable[[bytes], bool]) -> None:
-        """Keep a release, unless there is one already that it may not replace."""
+        """Keep a release, unless the outbox has one that it may not replace."""
         old = self._kept.get(experiment)
         if old is None or instead_of(old):
             self._kept[experiment] = release

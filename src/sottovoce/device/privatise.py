@@ -1,7 +1,7 @@
 """The one door: the only function through which anything about a person leaves the device.
 
-What goes out is ε-LDP in all that is private about the person, whichever the method. The proof of
-each mechanism stands beside its code: ``ldpmab/laplace.py`` and ``whisper/subset.py``.
+What it returns is ε-LDP in all that is private about the person, with every method. The proof of
+each mechanism is beside its code: ``ldpmab/laplace.py`` and ``whisper/subset.py``.
 """
 
 from sottovoce.device.ledger import Spends
@@ -16,8 +16,8 @@ def privatise(
 ) -> Answer:
     """Return the ε-LDP answer of one person, and spend ε.
 
-    Where nothing at all is contested, nothing is told and nothing is spent, but by those who are
-    asked for their reward.
+    If no cell is contested, the answer is empty and costs nothing, unless the person is asked for
+    the reward.
     """
     outcome = finite_float(reward)
     if outcome is None or not 0 <= outcome <= 1:

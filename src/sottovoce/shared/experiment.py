@@ -32,13 +32,13 @@ MOST_FEATURES = 10_000
 class Population:
     """A source of users with its own ε: the target (the paper's Q_0) or an auxiliary one (Q_m).
 
-    Historical and streaming populations are treated alike. ``users`` is the number expected,
-    the paper's n_P or n_Qm: it sets constants and may be exceeded. 0 is for a population that is
-    named but not expected to come.
+    Historical and streaming populations are treated alike. ``users`` is the expected number, the
+    paper's n_P or n_Qm. It sets constants; more users may come. 0 is for a population that is named
+    but not expected.
 
-    behaviour: the chance with which its logged rows had each arm, in the order of the
-        experiment's arms, if that is known and the same for everyone; None if it is not. Only
-        ``whisper`` uses it, for logged rows: half of their reports then need not ask for it.
+    behaviour: the probability of each arm in its logged rows, in the order of the experiment's
+        arms, if it is known and the same for everyone; otherwise None. Only ``whisper`` uses it:
+        without it, half of the reports on logged rows have to count rows.
     """
 
     name: str
@@ -66,9 +66,9 @@ class Experiment:
     epsilon: the privacy budget of one report of a target user.
     horizon: how many target users are expected.
     auxiliary: other populations that help with their own data under their own ε.
-    release_every: how many reports the learner takes in between two looks at its sums.
-    seed: fixes the public random choices (which longest edge is cut), so that a replay is
-        identical. It has no part in any privacy noise.
+    release_every: how many reports the learner takes in between two steps.
+    seed: fixes the public random choices (which longest edge is split), so that a replay is
+        identical. No privacy noise depends on it.
     """
 
     arms: Sequence[str]
@@ -130,7 +130,7 @@ class Experiment:
 
     @cached_property
     def derived(self) -> dict[Any, Any]:
-        """Room for what a method works out once from this experiment alone."""
+        """A cache for what a method computes from this experiment."""
         return {}
 
     @property
@@ -142,12 +142,12 @@ class Experiment:
     def fingerprint(self) -> str:
         """16 hexadecimal digits that change with any public setting.
 
-        Reports carry them, so that none is ever counted under other settings.
+        Reports carry them, so that no report counts under other settings.
         """
         return hashlib.sha256(canonical_json(self.to_table())).hexdigest()[:16]
 
     def population_index(self, name: str) -> int:
-        """Return the paper's m of a population."""
+        """Return the index of a population, the paper's m."""
         names = [population.name for population in self.populations]
         if name not in names:
             raise ExperimentError(must("population", f"be one of {names}", repr(name)))
@@ -212,5 +212,5 @@ def _population_to_table(population: Population) -> dict[str, Any]:
 
 
 def canonical_json(value: Any) -> bytes:
-    """Write the one JSON text of a value, for fingerprints and for the wire."""
+    """Return the canonical JSON of a value, for fingerprints and for the wire."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()

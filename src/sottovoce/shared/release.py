@@ -25,7 +25,8 @@ Cell = tuple[str, int]
 class BinPolicy:
     """The arms on offer in one bin and the chance of each.
 
-    arms: the live arms (the paper's A_s^j); with ``whisper`` the two that are compared just now.
+    arms: the arms on offer: with ``ldpmab`` all live arms (the paper's A_s^j), with ``whisper`` the
+        two that are compared in this release.
     waiting: arms that are live but not on offer in this release.
     """
 
@@ -36,7 +37,7 @@ class BinPolicy:
 
     @property
     def settled(self) -> bool:
-        """One arm left: the people of this bin have nothing to tell."""
+        """Whether only one arm is left: the people of this bin have nothing to tell."""
         return len(self.arms) == 1
 
     @property
@@ -59,8 +60,8 @@ def contested_cells(bins: Sequence[BinPolicy]) -> tuple[Cell, ...]:
 class Release:
     """What to do in each bin, and which cells to report on.
 
-    reward_share: how many of the target's people, of ``SHARES``, are asked how it went and nothing
-        else (``whisper``, where there are auxiliary populations).
+    reward_share: how many of the target's people, of ``SHARES``, are asked for their reward alone
+        (``whisper``, where there are auxiliary populations).
     """
 
     experiment: Experiment
@@ -71,7 +72,7 @@ class Release:
 
     @cached_property
     def derived(self) -> dict[Any, Any]:
-        """Room for what others work out once from this release alone."""
+        """A cache for what other modules compute from this release."""
         return {}
 
     @cached_property
@@ -91,7 +92,7 @@ class Release:
 
     @cached_property
     def positions(self) -> dict[Cell, int]:
-        """Where each contested cell stands in a report."""
+        """The index of each contested cell in a report."""
         return {cell: position for position, cell in enumerate(self.cells)}
 
     def to_table(self) -> dict[str, Any]:

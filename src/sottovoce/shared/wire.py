@@ -11,8 +11,7 @@ Bytes, little-endian:
     batch    "sv" | wire version u8 | 4 u8 | count u32 | count lengths u32 | the reports
 
 JSON carries the same under ``{"sottovoce": wire version, "kind": "report" or "release", …}``.
-Nothing that was decoded is trusted beyond its form: whether a report fits its release is for the
-learner to say.
+Decoding checks the form only. Whether a report fits its release is checked by the learner's gate.
 """
 
 import json
@@ -43,12 +42,12 @@ _NUMBERS_KIND = 1
 _RELEASE_KIND = 2
 _SET_KIND = 3
 _BATCH_KIND = 4
-# A release of a million bins unpacks to less; a hostile one stops here.
+# A release of a million bins unpacks to less. This stops a hostile one.
 _LARGEST_RELEASE = 256 * 1024 * 1024
 
 
 def report_to_bytes(report: Report) -> bytes:
-    """Write a report compactly: 34 bytes, and 4 + 8 for each number, or 3 + the packed set."""
+    """Write a report as bytes: 34, and then 4 + 8 for each number, or 3 + the packed set."""
     kind = _SET_KIND if isinstance(report.payload, bytes) else _NUMBERS_KIND
     head = _HEAD.pack(_MAGIC, WIRE_VERSION, kind) + _REPORT.pack(
         bytes.fromhex(report.experiment), report.release, report.population, report.nonce
@@ -61,7 +60,7 @@ def report_to_bytes(report: Report) -> bytes:
 
 
 def report_from_bytes(data: bytes) -> Report:
-    """Read a report; anything but exactly one report is refused."""
+    """Read one report from bytes; refuse anything else."""
     kind, body = _body(data, kinds=(_NUMBERS_KIND, _SET_KIND))
     counted = _QUESTION.size if kind == _SET_KIND else _LENGTH.size
     least = _REPORT.size + counted
@@ -90,10 +89,10 @@ def report_from_bytes(data: bytes) -> Report:
 
 
 def header_of_set(data: bytes) -> bytes | None:
-    """Return all of a compact report but its nonce and its packed set; None of other messages.
+    """Return a compact report without its nonce and packed set; None for other messages.
 
-    Reports of one length and with one header differ in nothing else: what is so of the form of one
-    is so of all.
+    Two reports with equal length and equal header differ only in nonce and packed set. So if the
+    form of one is valid, the form of the other is, too.
     """
     if len(data) < _RANKING_BEGINS or data[_HEAD.size - 1] != _SET_KIND:
         return None
@@ -102,7 +101,7 @@ def header_of_set(data: bytes) -> bytes | None:
 
 
 def experiment_of(data: bytes) -> str:
-    """Return the experiment that a compact report names; of other bytes, anything."""
+    """Return the experiment of a compact report; for other bytes the result has no meaning."""
     return data[4:12].hex()
 
 
@@ -117,7 +116,7 @@ def with_nonce(data: bytes, nonce: bytes) -> bytes:
 
 
 def report_to_json(report: Report) -> str:
-    """Write a report for people and for other languages; a packed set is hexadecimal."""
+    """Write a report as JSON, for people and other languages; a packed set is hexadecimal."""
     table: dict[str, Any] = {
         "sottovoce": WIRE_VERSION,
         "kind": "report",
@@ -156,7 +155,7 @@ def report_from_table(value: Any) -> Report:
         _ranking(table) if whispered else (),
     )
     if strange := len(table.keys() - known):
-        # Neither their names nor their values are shown: what a mistake put there may be raw.
+        # Neither names nor values are shown: by mistake, somebody may have put raw data there.
         raise WireError(
             Rejection.MALFORMED, f"a report must have no other keys; got {strange} more"
         )
@@ -164,7 +163,7 @@ def report_from_table(value: Any) -> Report:
 
 
 def batch_to_bytes(reports: Sequence[bytes]) -> bytes:
-    """Write several reports, each in its compact form, as one message."""
+    """Write several compact reports as one message."""
     count = len(reports)
     lengths = struct.pack(f"<{count}I", *map(len, reports))
     head = _HEAD.pack(_MAGIC, WIRE_VERSION, _BATCH_KIND) + _LENGTH.pack(count)
@@ -172,7 +171,7 @@ def batch_to_bytes(reports: Sequence[bytes]) -> bytes:
 
 
 def batch_from_bytes(data: bytes) -> list[bytes]:
-    """Take a batch apart; each report in it is still to be read."""
+    """Return the compact reports of a batch, without reading them."""
     _, body = _body(data, kinds=(_BATCH_KIND,))
     if len(body) < _LENGTH.size:
         raise WireError(Rejection.TRUNCATED, "a batch must have its count; got less")
@@ -187,7 +186,7 @@ def batch_from_bytes(data: bytes) -> list[bytes]:
 
 
 def release_to_json(release: Release) -> str:
-    """Write a release; the text is canonical, so that it can be signed and cached."""
+    """Write a release as canonical JSON, so that it can be signed and cached."""
     table = {"sottovoce": WIRE_VERSION, "kind": "release", **release.to_table()}
     return canonical_json(table).decode()
 
@@ -201,7 +200,7 @@ def release_from_json(text: str | bytes) -> Release:
 
 
 def release_to_bytes(release: Release) -> bytes:
-    """Write a release compactly."""
+    """Write a release as bytes."""
     packed = zlib.compress(release_to_json(release).encode(), level=9)
     return _HEAD.pack(_MAGIC, WIRE_VERSION, _RELEASE_KIND) + _LENGTH.pack(len(packed)) + packed
 
@@ -241,7 +240,7 @@ def _body(data: bytes, *, kinds: tuple[int, ...]) -> tuple[int, bytes]:
 
 
 def table_from_json(text: str | bytes, *, kind: str) -> dict[str, Any]:
-    """Read a JSON object that says its wire version and its kind."""
+    """Read a JSON object, and check its wire version and kind."""
     return _checked_table(parsed(text, kind=kind), kind=kind)
 
 
@@ -250,7 +249,7 @@ def parsed(text: str | bytes, *, kind: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        # The decoder's own error holds the text, so it is not passed on.
+        # The decoder's own error holds the text, so it must not be chained.
         raise WireError(Rejection.MALFORMED, f"a {kind} must be valid JSON") from None
 
 
@@ -269,7 +268,7 @@ def _checked_table(table: Any, *, kind: str) -> dict[str, Any]:
 
 
 def _check_version(version: int) -> None:
-    # Shown only where it can be a version: in JSON a mistake may have put anything there.
+    # Shown only if it can be a version: by mistake, somebody may have put raw data there.
     came = str(version) if 0 <= version < 256 else "another number"
     if version > WIRE_VERSION:
         rule = f"be at most {WIRE_VERSION}"
@@ -295,7 +294,7 @@ def _check_finite(numbers: tuple[float, ...]) -> None:
 def hexadecimal(
     table: dict[str, Any], key: str, *, length: int | None = None, of: str = "a report"
 ) -> bytes:
-    """Read the bytes that stand under a key as hexadecimal digits."""
+    """Return the bytes under a key that holds hexadecimal digits."""
     value = table.get(key)
     digits = f"[0-9a-f]{{{2 * length}}}" if length else "(?:[0-9a-f]{2})*"
     if isinstance(value, str) and re.fullmatch(digits, value):
@@ -306,7 +305,7 @@ def hexadecimal(
 
 def _ranking(table: dict[str, Any]) -> tuple[int, ...]:
     values = table.get("ranking")
-    # A byte counts the arms.
+    # One byte holds the number of arms.
     if (
         not isinstance(values, list)
         or len(values) > 255

@@ -18,9 +18,9 @@ def privatise(
     V_k = Y·1(X ∈ B)·1(π(X) = k) and U_k = 1(X ∈ B)·1(π(X) = k)   (eq. nonprivatestatistics)
     Ṽ = V + (4/ε)·ξ,  Ũ = U + (4/ε)·ζ                               (eq. privacymechanism)
 
-    Every contested cell gets noise in V and in U from every person, whether the person is in that
-    cell or not: a cell left out would tell where the person is not. A person in a settled bin, or
-    with an arm that is no longer live, has V = U = 0 everywhere and the same noise.
+    Every person adds noise to V and U of every contested cell, whether they are in that cell or
+    not: a cell without noise would reveal where the person is not. A person in a settled bin, or
+    with an arm that is no longer live, has V = U = 0 everywhere, and the same noise.
     """
     cells = len(release.cells)
     if cells == 0:

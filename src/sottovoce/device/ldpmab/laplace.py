@@ -1,9 +1,9 @@
 """The Laplace mechanism, by OpenDP (the extra "laplace").
 
 OpenDP samples the discrete Laplace distribution exactly, on a grid of 2^GRID, from the operating
-system's entropy; no floating-point sampler is involved. Its privacy map, which accounts for the
-rounding to that grid, is asked before the first use: a measurement that would spend more than ε
-is never used.
+system's entropy, without floating-point numbers. Its privacy map accounts for the rounding to that
+grid. The device checks the map before the first use, and never uses a measurement that would spend
+more than ε.
 
 Proof sketch, in full in docs/explanation/privacy.md: two people's (V, U) vectors differ by at most
 4 in ℓ1 norm, and Laplace noise of scale b is (4/b)-DP at that distance, hence ε-LDP for b = 4/ε.
@@ -22,9 +22,9 @@ GRID = -60
 
 @lru_cache(maxsize=64)
 def mechanism(length: int, *, epsilon: float) -> Callable[[Sequence[float]], Sequence[float]]:
-    """Return what adds independent Laplace(4/ε) noise to every number of a vector.
+    """Return a function that adds independent Laplace(4/ε) noise to every number of a vector.
 
-    It is OpenDP's measurement for vectors of this length, its privacy map checked against ε.
+    It is OpenDP's measurement for vectors of this length, with its privacy map checked against ε.
     """
     try:
         import opendp.prelude as dp
@@ -35,7 +35,7 @@ def mechanism(length: int, *, epsilon: float) -> Callable[[Sequence[float]], Seq
     dp.enable_features("contrib")
     vectors = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=length)
     scale = laplace_scale(epsilon)
-    # Rounding to the grid costs a little; the scale grows by that little until the map agrees.
+    # Rounding to the grid costs a little privacy: the scale grows until the map agrees.
     for step in range(60):
         candidate = dp.m.make_laplace(vectors, dp.l1_distance(T=float), scale, GRID)
         if candidate.map(SENSITIVITY) <= epsilon:

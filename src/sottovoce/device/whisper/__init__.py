@@ -1,6 +1,6 @@
 """``whisper`` on the device: draw a question, answer it, and send a random set of cells.
 
-The question is drawn without a look at the person. The true answer goes nowhere but into
+The device draws the question without looking at the person. The true answer goes only into
 ``subset.whisper``.
 """
 
@@ -34,7 +34,7 @@ def privatise(
         cell, value = 0, 2 * outcome - 1
     else:
         layout = cell_layout(release, population=population, by_arm=entry.by_arm)
-        if layout is None:  # nothing is contested, and nothing is told
+        if layout is None:  # no cell is contested
             return Answer(b"", number, ranking)
         mechanism = layout.mechanism.mechanism
         cell, value = true_answer(release, layout, question, secret=secret, outcome=outcome)

@@ -1,8 +1,7 @@
 """Which kind of question a coin asks, and a person's own cell and value.
 
-``asked_kind`` and ``own_cell`` are plain functions of plain numbers. The device calls them as they
-are, and the lab compiles them as they stand: what a simulated person answers is what a device
-would answer.
+``asked_kind`` and ``own_cell`` are plain functions of plain numbers. The device calls them, and the
+lab compiles them as they stand: a simulated person answers as a device would.
 """
 
 from collections.abc import Sequence
@@ -33,11 +32,11 @@ def own_cell(
     """Return a person's own cell and value.
 
     whole: the index of the whole cell of their bin, or of their bin and arm.
-    reward: 2y - 1 for the outcome y; without effect where the question is not about outcomes.
-    second: their arm is not the first of the two that are compared.
-    half: 1 in the upper half of the bin along the feature that is asked about, 0 in the lower
-        half, -1 where none is asked about.
-    halves: each half is a cell of its own.
+    reward: 2y - 1 for the outcome y; it has no effect if the question is not about outcomes.
+    second: whether their arm is the second of the two that are compared.
+    half: 1 in the upper half of the bin along the feature of the question, 0 in the lower half,
+        -1 if the question is about no feature.
+    halves: whether each half is a cell of its own.
     """
     value = 1.0 if entry.value == ONE else reward
     if entry.value == SIGNED_OUTCOME and second:
@@ -56,7 +55,7 @@ def true_answer(
     cells = layout.mechanism
     whole = layout.indices.get((secret.path, secret.arm if layout.by_arm else None))
     if whole is None:
-        # "Elsewhere" is the last cell; without it there is no cell, and the answer is noise.
+        # "Elsewhere" is the last cell. If there is none, the answer is pure noise.
         return (cells.mechanism.cells - 1 if cells.elsewhere else None), 0.0
     half = -1
     if question.feature is not None:

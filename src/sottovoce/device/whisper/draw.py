@@ -1,6 +1,6 @@
-"""The public coins of ``whisper``: which question, and where arms are public which ranking.
+"""The public coins of ``whisper``: the question, and the ranking where arms are public.
 
-All are drawn from the operating system's randomness, without a look at the person.
+The device draws them from the operating system's randomness, without looking at the person.
 """
 
 from sottovoce.device.whisper.answer import asked_kind
@@ -12,7 +12,7 @@ from sottovoce.shared.whisper.tuning import SHARES
 
 
 def draw_question(release: Release, *, population: int, logged: bool) -> Question:
-    """Draw one of the questions that are open to a person, in their public shares."""
+    """Draw one of the questions that a person may be asked, by their public shares."""
     draws, experiment = OPERATING_SYSTEM, release.experiment
     served = population == 0 and not logged
     if served and draws.chance(release.reward_share, SHARES):
@@ -33,9 +33,9 @@ def draw_question(release: Release, *, population: int, logged: bool) -> Questio
 
 
 def draw_ranking(release: Release) -> tuple[int, ...]:
-    """Draw the public order in which a person prefers the arms, each order as likely as any.
+    """Draw a public order of the arms, each order with the same probability.
 
-    Where arms are private there is none.
+    It is empty where arms are private.
     """
     if not release.experiment.settings.arms_are_public:
         return ()

@@ -7,14 +7,14 @@ someone with no cell sends each set with 1/M. A value in [−1, 1] is first roun
 sign, so that its law is a mixture of the laws of two signs. For any set, all these probabilities
 lie in [1/(MZ), a/(MZ)], as 1 ≤ Z ≤ a. Hence no two differ by more than a factor a = A/B ≤ e^ε.
 
-The sampler below has just this law:
+The sampler below has exactly this law:
 
     the set holds (cell, sign)    with odds wA : (2N − w)B, that is with probability θa/Z;
     or else (cell, −sign)         with odds w : 2(N − w), as C(N−1, w−1)·2^(w−1) sets hold it
                                   and C(N−1, w)·2^w sets hold neither;
-    all that remains              uniform.
+    the rest of the set           is uniform.
 
-It draws integers only: there is no floating-point number on the way whose rounding could tell.
+It draws integers only, so that no data can leak through the rounding of floating-point numbers.
 """
 
 import math
@@ -28,7 +28,7 @@ from sottovoce.shared.whisper.subset import SignedSubset, pack
 
 
 class Draws(Protocol):
-    """Where randomness comes from; a test can follow every way it may go, exactly."""
+    """Where randomness comes from; a test replaces it to follow every possible draw."""
 
     def chance(self, numerator: int, denominator: int) -> bool:
         """Return true with probability numerator/denominator."""
@@ -58,7 +58,7 @@ class OperatingSystem:
 
 OPERATING_SYSTEM = OperatingSystem()
 
-# One draw for many picks is faster than a draw for each, until the numbers become too long.
+# One draw for many picks is faster than one for each, unless the numbers become too long.
 _PICKS_AT_ONCE = 64
 
 
@@ -84,7 +84,7 @@ def whisper(
         rule = f"be None or a whole number from 0 to {cells - 1}"
         raise DeviceError(must("a cell", rule, kind_of(cell)))
 
-    # P(sign = +1) = (1 + value)/2, with the float as the exact fraction that it is.
+    # P(sign = +1) = (1 + value)/2, computed exactly: a float is a fraction.
     over, under = number.as_integer_ratio()
     sign = 1 if draws.chance(under + over, 2 * under) else -1
 
@@ -110,7 +110,7 @@ def _uniform_set(cells: int, size: int, *, draws: Draws) -> list[int]:
         omitted = _uniform_subset(cells, cells - size, draws=draws)
         chosen = [cell for cell in range(cells) if cell not in omitted]
     values = [0] * cells
-    # Whichever the cells are and in whichever order they come, the signs are fair coins.
+    # The signs are fair coins, whatever the cells are and in whatever order they come.
     signs = f"{draws.bits(size):0{size}b}"
     for cell, sign in zip(chosen, signs, strict=False):
         values[cell] = 1 if sign == "1" else -1
@@ -121,9 +121,9 @@ def _uniform_subset(cells: int, size: int, *, draws: Draws) -> set[int]:
     """Return each subset of that size with the same probability, by Floyd's algorithm.
 
     Before the step for ``last``, the subset is uniform over those of its size from 0 … last − 1.
-    A pick from 0 … last that is in it already stands for ``last``. Each subset of 0 … last with
-    one cell more can then come about in as many ways: if it holds ``last``, by that cell or any of
-    the others picked again; if not, by any of its cells being the new one.
+    The step picks a cell from 0 … last, and takes ``last`` if the subset has the pick already. A
+    larger subset with ``last`` comes about by picking ``last`` or one of its other cells. A larger
+    subset without ``last`` comes about by picking any one of its cells. So all are equally likely.
     """
     subset: set[int] = set()
     for start in range(cells - size, cells, _PICKS_AT_ONCE):

@@ -18,6 +18,6 @@ def laplace_scale(epsilon: float) -> float:
 def largest_plausible(epsilon: float) -> float:
     """Bound what an honest device sends: Laplace noise exceeds 64 scales once in e^64 draws.
 
-    The learner refuses what lies beyond, so that one forged report cannot drown all others.
+    The learner refuses larger numbers, so that one forged report cannot outweigh all others.
     """
     return 1.0 + 64.0 * laplace_scale(epsilon)

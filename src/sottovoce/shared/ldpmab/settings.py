@@ -14,10 +14,10 @@ Preset = Literal["authors", "paper"]
 class Ldpmab(MethodSettings):
     """Arm elimination with the Laplace mechanism (the paper's Algorithms 2 and 3).
 
-    preset: ``paper`` as printed, ``authors`` as the authors' experiments ran. They differ in
-        constants only; docs/explanation/presets.md says which is useful when.
-    c: the constant of C_n = c·log n, the width of every confidence bound; None takes the
-       preset's own (1 for ``paper``; 2/ln 2 for ``authors``, whose C_n is 2·log2 n).
+    preset: ``paper`` has the printed constants, ``authors`` those of the authors' experiments;
+        docs/explanation/presets.md says which one to use.
+    c: the constant of C_n = c·log n, which scales every confidence bound. None is the preset's own
+       (1 for ``paper``; 2/ln 2 for ``authors``, whose C_n is 2·log2 n).
     """
 
     name: ClassVar[str] = "ldpmab"

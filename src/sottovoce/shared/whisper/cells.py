@@ -1,9 +1,9 @@
 """The cells that a question is about in one release, and the mechanism for so many cells.
 
-A question may be about one feature: which half of the bin along it? At a large ε each half is a
-cell of its own, and everybody is asked about some feature. At a small ε more cells would be more
-noise. There the value changes its sign in the lower half, so that the answers tell the difference
-of the halves, and only some people are asked so (of logged rows, more than half).
+A question may be about one feature: in which half of the bin along it is the person? At a large ε
+each half is a cell of its own, and everybody is asked about some feature. At a small ε more cells
+would add noise. There the value changes its sign in the lower half, so that the answers measure the
+difference of the halves, and only some people are asked (of logged rows, more than half).
 
 People who have no cell of their own (their bin is settled, or their logged arm was dropped) answer
 too. At a small ε they send noise (the mechanism's null). At a larger one they are in one cell more,
@@ -64,8 +64,9 @@ def reward_mechanism(experiment: Experiment) -> SignedSubset:
 def feature_share(halves: bool, elsewhere: bool, logged: bool) -> int:
     """Return how many people of SHARES are asked about a feature.
 
-    In a jump-start nobody waits for the arms to be compared, and bins are split by what is seen of
-    features: at a small ε, where such a question costs another, most logged rows are asked so.
+    In a jump-start nobody waits for the arms to be compared, and bins are split by what features
+    show. So at a small ε, where one question takes the place of another, most logged rows are asked
+    about a feature.
     """
     if halves:
         return SHARES

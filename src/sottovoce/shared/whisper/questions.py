@@ -1,9 +1,10 @@
 """The questions of ``whisper``: one table, which the device, the learner and the lab all read.
 
-Every person answers one question. Which one is a public coin: it is drawn without a look at the
-data, and the report names it. The answer is one (cell, value), value in [-1, 1], sent through
-signed subset selection. With y the outcome, p the share of people in a bin, π_k the chance of arm k
-in a log and f the mean rewards in the bin, the value/β of a cell has the mean of the last column:
+Every person answers one question. Which one is a public coin: the device draws it without looking
+at the data, and the report names it. The answer is one (cell, value), value in [-1, 1]. The device
+sends it through signed subset selection. With y the outcome, p the share of people in a bin, π_k
+the chance of arm k in a log and f the mean rewards in the bin, the value/β of a cell has the mean
+of the last column:
 
     kind             asked of      cells        value                  mean of value/β
     CONTRAST         served        bins         ±(2y-1), + for first   p·(f_first - f_second)
@@ -18,14 +19,14 @@ in a log and f the mean rewards in the bin, the value/β of a cell has the mean 
 
 People who are served get one of the two arms on offer. RANKED replaces CONTRAST and LEVEL where
 arms are public: k is then the first live arm of the bin in the person's public ranking. In an
-experiment with two arms one cell tells how they differ, with half the noise of two cells; how good
-they are is then a question of its own, LOGGED_LEVEL.
+experiment with two arms one cell measures how they differ, with half the noise of two cells. A
+question of its own, LOGGED_LEVEL, measures how good both are.
 
-Some of the target's people are asked for REWARD where there are auxiliary populations, whether or
-not their bin is contested: does the policy bring them what those others promise? The release says
-how many.
+Where there are auxiliary populations, some of the target's people are asked for REWARD, whether or
+not their bin is contested: does the policy bring them what those populations promise? The release
+says how many are asked.
 
-A question may also be about one feature j: which half of the bin along j (``cells.py``)?
+A question may also be about the halves of the bin along one feature (``cells.py``).
 """
 
 from dataclasses import dataclass
@@ -128,7 +129,7 @@ TABLE: tuple[Entry, ...] = (
     _logged(Kind.OUTCOME, BINS, SIGNED_OUTCOME, REWARDS, REST, first=1, second=-1, arms=TWO),
     _logged(Kind.OUTCOME, BIN_ARMS, OUTCOME, REWARDS, REST, first=1, arms=MORE),
 )
-"""Every kind, in the order in which shares are given out."""
+"""Every kind of question. ``menu`` gives out the shares in this order."""
 
 
 def questions_of(experiment: Experiment) -> dict[int, Entry]:

@@ -20,11 +20,11 @@ class Whisper(MethodSettings):
     """Signed subset selection and contrasts inside a bin (docs/explanation/whisper.md).
 
     guarantee: ``regret``, the default, drops an arm when keeping it costs more than losing it
-        would. ``certified`` waits for proof besides: with probability at least 1 - delta no arm
-        that is best on average in its bin is ever dropped, whenever one looks.
-    delta: the chance of error of ``certified``; without effect otherwise.
-    public_arms: WEAKER PRIVACY. The arm that each person gets is public. What stays private is the
-        context and the outcome: the report is ε-LDP in those, and no longer in the arm.
+        would. ``certified`` also waits for proof: with probability at least 1 - delta it never
+        drops an arm that is best on average in its bin.
+    delta: the probability of an error of ``certified``; it has no effect otherwise.
+    public_arms: WEAKER PRIVACY. The arm of each person is public. The report is ε-LDP in the
+        context and the outcome, but not in the arm.
     """
 
     name: ClassVar[str] = "whisper"

@@ -10,8 +10,8 @@ Z = 1 + θ(a − 1) (docs/explanation/mechanism.md derives each of these):
     E[value² of another cell]   = o = (w − θ(a + 1)/Z)/(N − 1);  from a null person w/N
 
 In integers, with T = 2NB + w(A − B) = 2NB·Z: θa/Z = wA/T, β = w(A − B)/T, θ(a + 1)/Z = w(A + B)/T.
-Python divides integers with one correct rounding, so each float here is as good as a float can be,
-also where a − 1 is tiny.
+Python divides integers with one correct rounding, so that each float here is as precise as a float
+can be, also where a − 1 is tiny.
 """
 
 import math
@@ -25,12 +25,12 @@ from functools import lru_cache
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, Rejection, ReportRejected, must
 
-# Beyond this the odds stay the same. The report is then more private than was asked for, and
-# nobody can tell: it misses the truth less than 2N times in e^64 (6·10^27) reports as it is.
+# For a larger ε the odds stay the same. The report is then more private than was asked for. Nobody
+# can tell: even so, it misses the truth less than 2N times in e^64 (6·10^27) reports.
 _LARGEST_EXPONENT = 64.0
 _UNIT = 2**64
-# Rounding in the series is amplified by at most e^64 < 2^93 and happens at most 400 times:
-# these bits take it all, and the 64 bits of the result are not touched.
+# Rounding in the series is amplified by at most e^64 < 2^93 and happens at most 400 times. It
+# changes these bits only, and none of the 64 bits of the result.
 _GUARD_BITS = 192
 
 
@@ -112,9 +112,9 @@ class SignedSubset:
 
     @property
     def noise(self) -> float:
-        """o/β²: the variance of value/β in each cell that the person, in another one, is not in."""
+        """o/β²: the variance of value/β in a cell, from a person in another cell."""
         if self.cells == 1:
-            return self.variance  # There is no other cell: only a null person is not in this one.
+            return self.variance  # Only a null person is outside of the one cell.
         left = self._total - self.told - self.other
         gap = self.told - self.other
         return left * self._total / ((self.cells - 1) * self.size * gap**2)
@@ -132,7 +132,7 @@ class SignedSubset:
 
     @property
     def _total(self) -> int:
-        """T = wA + (2N − w)B, the weights of all sets together in a handy unit."""
+        """T = wA + (2N − w)B, the sum of all weights up to a factor."""
         return self.size * self.told + (2 * self.cells - self.size) * self.other
 
 
@@ -170,7 +170,7 @@ def _best_size(cells: int, told: int, other: int) -> int:
 
 
 class Packing(Enum):
-    """How a set is written; N and w alone say which, so that it tells nothing of anybody.
+    """How a set is written. N and w alone decide which, so that it reveals nothing.
 
     Each is one whole number, little-endian, cell 0 or the first cell in the lowest place.
     """
@@ -185,7 +185,7 @@ def _packing(cells: int, size: int) -> tuple[Packing, int]:
     """Choose the shortest packing, and say how many bytes it takes."""
     if size == cells:
         return Packing.BITS, _bytes_for(2**cells)
-    # When both are equally long, the symbols: they take time by w, not N.
+    # If both are equally long, symbols are faster: their time grows with w, not with N.
     symbols, digits = _bytes_for((2 * cells) ** size), _bytes_for(3**cells)
     return (Packing.SYMBOLS, symbols) if symbols <= digits else (Packing.DIGITS, digits)
 

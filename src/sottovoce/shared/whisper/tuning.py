@@ -1,6 +1,6 @@
 """Every tuned number of ``whisper``: what it is, what was tried, and what that showed.
 
-How the figures were got:
+How each figure was measured:
 
 R     the regret as a share of the published one: the mean over both of the paper's models, ε of 1,
       2, 4 and 8 and several n, and the worst of these cells ("0.156 / 0.43").
@@ -11,11 +11,11 @@ era   which version was measured. 1: before smoothing over the tree (R 0.193 / 0
       (R 0.156 / 0.43). 3: as it is now (R 0.138 / 0.55 over all n).
 
 To try another value, edit it here and run the command. The figures are of a few runs each: their
-last digit is chance. They were all chosen with these worlds and tables in view. "A guess" means
-that no figure speaks for the number, only that it works. docs/research has the whole story.
+last digit is chance. All numbers were chosen with these problems and tables in view. "A guess" is a
+number without a figure. docs/research/whisper-what-was-tried.md has the whole story.
 """
 
-# Who is asked what: how many people or rows of SHARES. Public, and the same for everybody.
+# How many people or rows of SHARES are asked what. Public, and the same for everybody.
 
 SHARES = 160
 """The unit of all shares below. Not tuned."""
@@ -60,7 +60,7 @@ Tried 30 % and 55 % (this). T at ε = ε_m = 1: adult 0.750/0.763 and 0.778/0.79
 """
 
 HALVES_WORTH = 1.3
-"""Each half is a cell where this multiplies the variance of a bin with 1/N of the people by less.
+"""Halves are cells if that multiplies the variance of a bin with 1/N of the people by less.
 
 Halves at all: era 1, R 0.217 / 0.39 without, 0.193 / 0.39 with. The number itself is a guess.
 """
@@ -127,13 +127,13 @@ A guess: it keeps noise from making a share 0.
 LEAST_HALF = 0.01
 """The least share of a bin's people that a half is expected to have when it is made.
 
-A guess: nobody may have been seen there, but someone may come.
+A guess: perhaps nobody was counted there, but someone may come.
 """
 
 # Decisions and splits (estimate/whisper/decisions.py, split.py).
 
 LOGGED_TRUST = 0.5
-"""What a logged row counts, of its worth, as one of the people who have paid for a comparison.
+"""The share of its worth by which a logged row counts as people so far, when arms are dropped.
 
 Tried 0 to 1. Era 3, 40 runs on four tables, n/4 and n: 0.5 brings +0.5 % and +0.7 % at ε_m = 1,
 1 brings +0.9 % and +0.4 %, and misleads where the rows are of other people.
@@ -158,7 +158,7 @@ The rule: T at ε = 1, ε_m = 4, adult 0.824/0.826 without, 0.830/0.833 with. Th
 """
 
 TIE = 1e-9
-"""Of estimates that differ by less, the first is taken.
+"""Estimates that differ by less are equal, and the first is taken.
 
 Not tuned: the learner and the compiled crowd must agree in spite of rounding.
 """
