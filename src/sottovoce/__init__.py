@@ -1,10 +1,37 @@
 """Sottovoce: learn which option suits which person without collecting anything about them.
 
-The public API. Each side is loaded when it is first asked for: a device gets by without NumPy,
-and a server without the device.
+The way of the data, and who has which object:
+
+    experiment   sv.Experiment      public: arms, context schema, ε, method
+    learner      sv.Learner         the server's side: reports in, releases out
+    release      sv.Release         public: what to do in each bin of contexts
+    device       sv.Device          the person's side: release and raw data in, report out
+    report       sv.Report          ε-locally-differentially-private; all that leaves the device
+
+In ten lines:
+
+    import sottovoce as sv
+
+    experiment = sv.Experiment(
+        arms=["control", "reminder", "coach"],
+        context=[sv.Numeric("age", 18, 90), sv.Numeric("bmi", 15, 45)],
+        epsilon=1.0,
+    )
+    learner = sv.Learner(experiment)             # server: sees reports only
+    device = sv.Device(learner.release())        # device: sees raw data, keeps it
+    arm = device.choose({"age": 42, "bmi": 27.5})
+    report = device.report(reward=1.0)           # ε-LDP, spends the ledger
+    learner.receive(report)
+
+``Client`` is a device that talks to a server over HTTP; ``sottovoce serve`` is that server.
+``Ledger`` keeps what a person has spent. ``sottovoce.lab`` simulates people and compares methods.
+
+These names are the public API; so are those of ``sottovoce.lab``, and the commands. All other
+modules are internal. Each side is loaded when it is first used: a device needs no NumPy, and a
+server works without the device's code.
 """
 
-from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from sottovoce.shared import wire
@@ -14,6 +41,7 @@ from sottovoce.shared.errors import (
     DeviceError,
     ExperimentError,
     LedgerError,
+    MissingExtra,
     OutboxError,
     Refused,
     Rejection,
@@ -23,13 +51,18 @@ from sottovoce.shared.errors import (
     SignatureError,
     SottovoceError,
     StateError,
+    StoreDamaged,
     StoreError,
+    StoreFull,
     TransportError,
     WireError,
 )
 from sottovoce.shared.experiment import Experiment, Population
+from sottovoce.shared.extras import load
 from sottovoce.shared.ldpmab.settings import Ldpmab
-from sottovoce.shared.release import Release
+from sottovoce.shared.methods import MethodSettings
+from sottovoce.shared.partition import Partition
+from sottovoce.shared.release import BinPolicy, Release
 from sottovoce.shared.report import Report
 from sottovoce.shared.schema import Categorical, Numeric, Ordinal
 from sottovoce.shared.whisper.settings import Whisper
@@ -38,54 +71,102 @@ if TYPE_CHECKING:
     from sottovoce.device.async_client import AsyncClient
     from sottovoce.device.client import Client
     from sottovoce.device.device import Device
-    from sottovoce.device.ledger import Ledger
-    from sottovoce.estimate.learner import Learner
+    from sottovoce.device.ledger import AnyLedger, Ledger, LedgerEntry
+    from sottovoce.device.session import ClientSettings
+    from sottovoce.device.transport import Request, Response
+    from sottovoce.estimate.diagnosis import Audit, Diagnosis, Source
+    from sottovoce.estimate.history import Certificate, DatedEvent, Elimination, Split
+    from sottovoce.estimate.learner import Learner, Status
+    from sottovoce.estimate.method import CellEstimate
+
+__version__ = "0.1.0"
 
 __all__ = [
+    "AnyLedger",
     "AsyncClient",
+    "Audit",
+    "BinPolicy",
     "BudgetSpent",
     "Categorical",
+    "CellEstimate",
+    "Certificate",
     "Client",
+    "ClientSettings",
     "ContextError",
+    "DatedEvent",
     "Device",
     "DeviceError",
+    "Diagnosis",
+    "Elimination",
     "Experiment",
     "ExperimentError",
     "Ldpmab",
     "Learner",
     "Ledger",
+    "LedgerEntry",
     "LedgerError",
+    "MethodSettings",
+    "MissingExtra",
     "Numeric",
     "Ordinal",
     "OutboxError",
+    "Partition",
     "Population",
     "Refused",
     "Rejection",
     "Release",
     "Report",
     "ReportRejected",
+    "Request",
+    "Response",
     "RewardError",
     "RowsError",
     "SignatureError",
     "SottovoceError",
+    "Source",
+    "Split",
     "StateError",
+    "Status",
+    "StoreDamaged",
     "StoreError",
+    "StoreFull",
     "TransportError",
     "Whisper",
     "WireError",
     "wire",
 ]
 
-_SIDES = {
+_MODULES = {
+    "AnyLedger": "sottovoce.device.ledger",
     "AsyncClient": "sottovoce.device.async_client",
+    "Audit": "sottovoce.estimate.diagnosis",
+    "CellEstimate": "sottovoce.estimate.method",
+    "Certificate": "sottovoce.estimate.history",
     "Client": "sottovoce.device.client",
+    "ClientSettings": "sottovoce.device.session",
+    "DatedEvent": "sottovoce.estimate.history",
     "Device": "sottovoce.device.device",
-    "Ledger": "sottovoce.device.ledger",
+    "Diagnosis": "sottovoce.estimate.diagnosis",
+    "Elimination": "sottovoce.estimate.history",
     "Learner": "sottovoce.estimate.learner",
+    "Ledger": "sottovoce.device.ledger",
+    "LedgerEntry": "sottovoce.device.ledger",
+    "Request": "sottovoce.device.transport",
+    "Response": "sottovoce.device.transport",
+    "Source": "sottovoce.estimate.diagnosis",
+    "Split": "sottovoce.estimate.history",
+    "Status": "sottovoce.estimate.learner",
 }
+"""Where the names are that are loaded when they are first used."""
 
 
 def __getattr__(name: str) -> object:
-    if name not in _SIDES:
-        raise AttributeError(f"module 'sottovoce' has no attribute {name!r}")
-    return getattr(import_module(_SIDES[name]), name)
+    return load(name, _MODULES, package=__name__)
+
+
+def __dir__() -> list[str]:
+    names = [*__all__, "__doc__", "__version__"]
+    if find_spec("numpy") is not None:
+        return names
+    # help() loads all that is listed here: it is to work on a device, too.
+    return [name for name in names if "estimate" not in _MODULES.get(name, "")]

@@ -11,7 +11,7 @@ from statistics import mean, stdev
 import pytest
 from typer.testing import CliRunner
 
-from sottovoce.cli import app
+from sottovoce.cli.commands import app
 from sottovoce.lab import regret as lab
 
 COMMAND = Path(sys.executable).parent / "sottovoce"

@@ -128,6 +128,15 @@ def test_the_receipt_of_a_ledger(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["demo", "--epsilon", "-1"], "error: epsilon must be finite and > 0; got -1.0"),
+        (
+            ["simulate", "--method", "ldpmab", "--guarantee", "certified"],
+            "error: method ldpmab must have only the keys ['c', 'preset']; got ['guarantee']",
+        ),
+        (
+            ["simulate", "--method", "abse", "--c", "2"],
+            "error: method abse must have only the keys",
+        ),
+        (["simulate", "--method", "guess"], "error: the method's name must be one of ['whisper', "),
         (["receipt", "no-such-file"], "error: a ledger must be an existing file"),
         (["serve", "no-such.toml"], "error: no-such.toml must be a readable TOML file"),
         (["serve", "--database", "mysql://x"], "begin with sqlite:/// or postgresql://"),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import typer
 
-from sottovoce.cli import app
+from sottovoce.cli.commands import app
 
 
 class Option(NamedTuple):

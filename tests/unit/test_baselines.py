@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import sottovoce as sv
-from sottovoce.cli import app
+from sottovoce.cli.commands import app
 from sottovoce.estimate.history import Elimination, Split
 from sottovoce.lab.baselines import Abse, Linear, Neural
 from sottovoce.lab.baselines.descent import REPORTS, SERVED, DescentPolicy, receive, step

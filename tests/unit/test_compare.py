@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import sottovoce as sv
-from sottovoce.cli import app
+from sottovoce.cli.commands import app
 from sottovoce.lab.compare import as_json, compare
 from sottovoce.lab.data import Table
 from support.tables import pupils, write

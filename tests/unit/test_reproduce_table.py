@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import sottovoce as sv
-from sottovoce.cli import app
+from sottovoce.cli.commands import app
 from sottovoce.lab.data import DATA_SETS, DataSet, Sample, Table, play, reward_at
 from sottovoce.lab.reproduce.real import run as table
 from sottovoce.lab.reproduce.real.cases import (

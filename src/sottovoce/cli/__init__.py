@@ -1,18 +1,20 @@
-"""The command line: arguments only."""
+"""The command line: arguments only. Internal: the commands are public, the modules are not."""
 
-from rich.console import Console
+import sys
 
-from sottovoce.cli import compare, device, lab, service
-from sottovoce.cli.app import app
 from sottovoce.shared.errors import SottovoceError
-
-__all__ = ["app", "compare", "device", "lab", "main", "service"]
+from sottovoce.shared.extras import EXTRAS, missing
 
 
 def main() -> None:
     """Run the command line; an error of this package is one line, not a traceback."""
     try:
+        try:
+            from sottovoce.cli.commands import app
+        except ModuleNotFoundError as error:
+            raise missing(error, who="the command line", extra=EXTRAS["cli"]) from None
         app()
     except SottovoceError as error:
-        Console(stderr=True).print(f"error: {error}", style="red", highlight=False, markup=False)
+        red, plain = ("\033[31m", "\033[0m") if sys.stderr.isatty() else ("", "")
+        print(f"{red}error: {error}{plain}", file=sys.stderr)
         raise SystemExit(2) from None

@@ -1,17 +1,15 @@
 """The command ``compare``: methods on a table of one's own."""
 
-import json
-from enum import Enum
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from sottovoce.cli.app import app, console
-from sottovoce.cli.lab import names_in
+from sottovoce.cli.app import AsJson, Command, Epsilon, Workers, console, names_in, say, say_json
 from sottovoce.shared.errors import ExperimentError, must
 
 if TYPE_CHECKING:
@@ -20,95 +18,8 @@ if TYPE_CHECKING:
     from sottovoce.lab.reproduce.table import Mean
 
 
-class Auxiliary(Enum):
-    """How the rows of other groups are auxiliary data."""
-
-    together = "together"
-    each = "each"
-
-
-class Reduce(Enum):
-    """How columns become axes."""
-
-    supervised = "supervised"
-    columns = "columns"
-    components = "components"
-
-
-class Nulls(Enum):
-    """What to do with rows in which something is missing."""
-
-    refuse = "refuse"
-    drop = "drop"
-    keep = "keep"
-
-
-@app.command()
-def compare(
-    file: Annotated[Path, typer.Argument(help="A table: .csv, .csv.gz or .parquet.")],
-    label: Annotated[str, typer.Option(help="The column with the classes, which are the arms.")],
-    group: Annotated[
-        str | None,
-        typer.Option(help="The column that tells the target from auxiliary rows, if any."),
-    ] = None,
-    target: Annotated[
-        list[str] | None,
-        typer.Option(help="The value of the group that is the target; may be given several times."),
-    ] = None,
-    auxiliary: Annotated[
-        Auxiliary,
-        typer.Option(help="All other rows as one population, or one for each value of the group."),
-    ] = Auxiliary.together,
-    features: Annotated[
-        str | None,
-        typer.Option(help="Columns, with commas, one for each axis, instead of a reduction."),
-    ] = None,
-    dimensions: Annotated[int, typer.Option(help="How many axes a reduction leaves.")] = 3,
-    reduce: Annotated[
-        Reduce,
-        typer.Option(
-            help="The directions that tell classes apart, the columns that do, or principal"
-            " components."
-        ),
-    ] = Reduce.supervised,
-    nulls: Annotated[
-        Nulls, typer.Option(help="What to do with rows in which something is missing.")
-    ] = Nulls.refuse,
-    drop: Annotated[str | None, typer.Option(help="Columns to leave out, with commas.")] = None,
-    categorical: Annotated[
-        str | None, typer.Option(help="Columns of numbers that are codes, with commas.")
-    ] = None,
-    public: Annotated[
-        str | None,
-        typer.Option(
-            help="Where the reduction is fitted if not on auxiliary rows: a file with public rows,"
-            " or a share of the target such as 0.05, treated as public and not played."
-        ),
-    ] = None,
-    epsilon: Annotated[float, typer.Option(help="The privacy budget of each report.")] = 1.0,
-    epsilon_aux: Annotated[
-        float, typer.Option(help="The privacy budget of each auxiliary report.")
-    ] = 4.0,
-    methods: Annotated[
-        str,
-        typer.Option(help="Methods, with commas; abse, which is not private, is always beside."),
-    ] = "whisper,ldpmab,linear,nn",
-    reps: Annotated[int, typer.Option(help="Runs of each method, on the same people.")] = 5,
-    heed: Annotated[
-        bool,
-        typer.Option(
-            "--heed",
-            help="Also play whisper so that it goes on without auxiliary rows when they seem to"
-            " mislead.",
-        ),
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="A folder for a CSV, and for the runs, to go on after a stop."),
-    ] = None,
-    workers: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Compare(Command):
     """Compare methods on a table of your own: which of them would bring people most.
 
     Each class of the label is an arm, and brings 1 to the people of that
@@ -116,45 +27,115 @@ def compare(
 
     sottovoce compare pupils.csv --label grade --group school --target north
     """
-    from sottovoce.lab import compare as lab
-    from sottovoce.lab.data.table import Table as Data
 
-    if group is None and public is None:
-        rule = (
-            "be fitted on rows that are not the target's: give --group and --target for auxiliary"
-            " rows, or --public with a file, or with a share of the rows such as 0.05"
+    extra = "lab"
+
+    file: Annotated[Path, typer.Argument(help="A table: .csv, .csv.gz or .parquet.")]
+    label: Annotated[str, typer.Option(help="The column with the classes, which are the arms.")]
+    group: Annotated[
+        str | None,
+        typer.Option(help="The column that tells the target from auxiliary rows, if any."),
+    ] = None
+    target: Annotated[
+        list[str] | None,
+        typer.Option(help="The value of the group that is the target; may be given several times."),
+    ] = None
+    auxiliary: Annotated[
+        Literal["together", "each"],
+        typer.Option(help="All other rows as one population, or one for each value of the group."),
+    ] = "together"
+    features: Annotated[
+        str | None,
+        typer.Option(help="Columns, with commas, one for each axis, instead of a reduction."),
+    ] = None
+    dimensions: Annotated[int, typer.Option(help="How many axes a reduction leaves.")] = 3
+    reduce: Annotated[
+        Literal["supervised", "columns", "components"],
+        typer.Option(
+            help="The directions that tell classes apart, the columns that do, or principal"
+            " components."
+        ),
+    ] = "supervised"
+    nulls: Annotated[
+        Literal["refuse", "drop", "keep"],
+        typer.Option(help="What to do with rows in which something is missing."),
+    ] = "refuse"
+    drop: Annotated[str | None, typer.Option(help="Columns to leave out, with commas.")] = None
+    categorical: Annotated[
+        str | None, typer.Option(help="Columns of numbers that are codes, with commas.")
+    ] = None
+    public: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the reduction is fitted if not on auxiliary rows: a file with public rows,"
+            " or a share of the target such as 0.05, treated as public and not played."
+        ),
+    ] = None
+    epsilon: Epsilon = 1.0
+    epsilon_aux: Annotated[
+        float, typer.Option(help="The privacy budget of each auxiliary report.")
+    ] = 4.0
+    methods: Annotated[
+        str,
+        typer.Option(help="Methods, with commas; abse, which is not private, is always beside."),
+    ] = "whisper,ldpmab,linear,nn"
+    reps: Annotated[int, typer.Option(help="Runs of each method, on the same people.")] = 5
+    heed: Annotated[
+        bool,
+        typer.Option(
+            "--heed",
+            help="Also play whisper so that it goes on without auxiliary rows when they seem to"
+            " mislead.",
+        ),
+    ] = False
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A folder for a CSV, and for the runs, to go on after a stop."),
+    ] = None
+    workers: Workers = -1
+    as_json: AsJson = False
+
+    def run(self) -> None:
+        """Play all methods on the table, and rank them."""
+        from sottovoce.lab.compare import as_json, compare
+        from sottovoce.lab.data.table import Table as Data
+
+        if self.group is None and self.public is None:
+            rule = (
+                "be fitted on rows that are not the target's: give --group and --target for"
+                " auxiliary rows, or --public with a file, or with a share of the rows such as 0.05"
+            )
+            raise ExperimentError(must("what turns columns into axes", rule, "neither"))
+        table = Data(
+            self.file,
+            label=self.label,
+            group=self.group,
+            target=self.target or None,
+            auxiliary="each" if self.auxiliary == "each" else None,
+            features=names_in(self.features) or None,
+            dimensions=self.dimensions,
+            reduce=self.reduce,
+            drop=names_in(self.drop),
+            categorical=names_in(self.categorical),
+            nulls=self.nulls,
+            public=None if self.public is None else _share_or_file(self.public),
         )
-        raise ExperimentError(must("what turns columns into axes", rule, "neither"))
-    table = Data(
-        file,
-        label=label,
-        group=group,
-        target=target or None,
-        auxiliary="each" if auxiliary is Auxiliary.each else None,
-        features=None if features is None else names_in(features),
-        dimensions=dimensions,
-        reduce=reduce.value,
-        drop=() if drop is None else names_in(drop),
-        categorical=() if categorical is None else names_in(categorical),
-        nulls=nulls.value,
-        public=None if public is None else _share_or_file(public),
-    )
-    compared = lab.compare(
-        table,
-        methods=[name for name in names_in(methods) if name != "abse"],
-        epsilon=epsilon,
-        epsilon_aux=epsilon_aux,
-        reps=reps,
-        heed=heed,
-        out=out,
-        workers=workers,
-    )
-    if as_json:
-        console.print_json(json.dumps(lab.as_json(compared)))
-        return
-    _show(compared)
-    if out is not None:
-        console.print(f"{out / 'compare.csv'}", highlight=False, soft_wrap=True, markup=False)
+        compared = compare(
+            table,
+            methods=[name for name in names_in(self.methods) if name != "abse"],
+            epsilon=self.epsilon,
+            epsilon_aux=self.epsilon_aux,
+            reps=self.reps,
+            heed=self.heed,
+            out=self.out,
+            workers=self.workers,
+        )
+        if self.as_json:
+            say_json(as_json(compared))
+            return
+        _show(compared)
+        if self.out is not None:
+            say(self.out / "compare.csv")
 
 
 def _share_or_file(text: str) -> float | str:
@@ -162,10 +143,6 @@ def _share_or_file(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
-
-
-def _say(text: str) -> None:
-    console.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
 def _show(compared: "Compared") -> None:
@@ -177,12 +154,12 @@ def _show(compared: "Compared") -> None:
     data, comparison = compared.data, compared.comparison
     groups = ", ".join(f"{len(sample):,} ({name})" for name, sample in data.auxiliary.items())
     budget = "" if compared.epsilon_aux is None else f", ε_m = {compared.epsilon_aux:g}"
-    _say(
+    say(
         f"{data.name}: {len(data.target):,} people, {len(data.arms)} arms, ε = {compared.epsilon:g}"
         + (f"; auxiliary rows: {groups}{budget}" if groups else "")
         + (f"; {data.dropped:,} rows left out" if data.dropped else "")
     )
-    _say(f"axes: {', '.join(data.features)}")
+    say(f"axes: {', '.join(data.features)}")
     table = Table(box=box.SIMPLE, title="mean reward ± standard error", title_justify="left")
     table.add_column("method", no_wrap=True)
     if groups:
@@ -207,15 +184,15 @@ def _show(compared: "Compared") -> None:
         table.add_row(name, *([""] if groups else []), *figures)
     console.print(table)
     if comparison.reps < LEAST_REPS:
-        _say(TOO_FEW)
+        say(TOO_FEW)
     elif len(rows) > 1:
-        _say(
+        say(
             f"{SIGN}: better than every other method by the one-sided Wilcoxon signed-rank test at"
             f" {LEVEL:g}, over {comparison.reps} repetitions."
         )
     if compared.heeded is not None:
         warned = sum(people is not None for people in compared.heeded)
-        _say(f"whisper heeded a warning in {warned} of {comparison.reps} repetitions.")
+        say(f"whisper heeded a warning in {warned} of {comparison.reps} repetitions.")
     if compared.diagnosis is not None:
         _show_diagnosis(compared.diagnosis)
 
@@ -235,13 +212,13 @@ def _show_diagnosis(diagnosis: "Diagnosis") -> None:
     console.print(table)
     audit = diagnosis.audit
     if audit is not None and audit.answers:
-        _say(
+        say(
             f"Mean reward {audit.delivered:.2f} ± {audit.standard_error:.2f} among"
             f" {audit.answers:,} who were asked; {audit.promised:.2f} was expected,"
             f" {audit.at_random:.2f} of arms at random."
         )
     for warning in diagnosis.warnings:
-        _say(f"Warning: {warning}")
+        say(f"Warning: {warning}")
 
 
 def _figure(mean: "Mean") -> str:

@@ -1,112 +1,120 @@
 """The device's and the custodian's commands: contribute, receipt."""
 
-import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, TaskID
 
-from sottovoce.cli.app import app, console
+from sottovoce.cli.app import AsJson, Command, errors, say, say_json
 from sottovoce.shared.errors import TransportError
+
+if TYPE_CHECKING:
+    from sottovoce.device.contribute.summary import Progress as Far
 
 TRY_LATER = 75
 """The exit code that mail systems and schedulers know as "temporary failure" (EX_TEMPFAIL)."""
 
 
-@app.command()
-def contribute(
-    server: Annotated[str, typer.Option(help="The server's address.")],
-    experiment: Annotated[str, typer.Option(help="The fingerprint of the experiment.")],
-    key: Annotated[
-        list[str], typer.Option(help="A public key that may sign releases, 64 digits; repeatable.")
-    ],
-    population: Annotated[str, typer.Option(help="Whose rows these are, such as clinic-b.")],
-    epsilon: Annotated[float, typer.Option(help="The most that one row may spend.")],
-    data: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Files .csv, .csv.gz or .parquet; none to send only what still waits."),
-    ] = None,
-    arm: Annotated[str, typer.Option(help="The column of the arm.")] = "arm",
-    reward: Annotated[str, typer.Option(help="The column of the reward.")] = "reward",
-    rename: Annotated[
-        list[str] | None, typer.Option(help="A feature's column, as feature=column; repeatable.")
-    ] = None,
-    state: Annotated[
-        Path | None,
-        typer.Option(help="The journal. Keep it: it is what stops rows from being sent twice."),
-    ] = None,
-    refused: Annotated[
-        Path | None,
-        typer.Option(help="A CSV for the rows that do not fit: file, line, reason."),
-    ] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Only say which rows fit; send nothing.")
-    ] = False,
-    patience: Annotated[
-        float, typer.Option(min=0, help="Seconds without any success before it stops.")
-    ] = 300.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Contribute(Command):
     """Privatise logged rows on this machine, each once, and send the reports.
 
     A run that is stopped goes on where it was when it is started again. Exit code 75: the server
     could not be reached for too long; start again later.
     """
-    from sottovoce.device.contribute.contribute import Custodian
-    from sottovoce.device.contribute.contribute import contribute as run
-    from sottovoce.device.contribute.rows import renamed_columns
-    from sottovoce.device.contribute.summary import Progress as Far
-    from sottovoce.device.contribute.summary import describe
 
-    errors = Console(stderr=True)
-    with Progress(*Progress.get_default_columns(), console=errors, disable=as_json) as bars:
-        tasks: dict[str, TaskID] = {}
+    extra = "custodian"
 
-        def show(far: Far) -> None:
-            stage = f"{'checking' if far.rows is None else 'sending'} {Path(far.path).name}"
-            if stage not in tasks:
-                tasks[stage] = bars.add_task(escape(stage), total=far.rows)
-            bars.update(tasks[stage], completed=far.done)
+    server: Annotated[str, typer.Option(help="The server's address.")]
+    experiment: Annotated[str, typer.Option(help="The fingerprint of the experiment.")]
+    key: Annotated[
+        list[str], typer.Option(help="A public key that may sign releases, 64 digits; repeatable.")
+    ]
+    population: Annotated[str, typer.Option(help="Whose rows these are, such as clinic-b.")]
+    epsilon: Annotated[float, typer.Option(help="The most that one row may spend.")]
+    data: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Files .csv, .csv.gz or .parquet; none to send only what still waits."),
+    ] = None
+    arm: Annotated[str, typer.Option(help="The column of the arm.")] = "arm"
+    reward: Annotated[str, typer.Option(help="The column of the reward.")] = "reward"
+    rename: Annotated[
+        list[str] | None, typer.Option(help="A feature's column, as feature=column; repeatable.")
+    ] = None
+    state: Annotated[
+        Path | None,
+        typer.Option(help="The journal. Keep it: it is what stops rows from being sent twice."),
+    ] = None
+    refused: Annotated[
+        Path | None, typer.Option(help="A CSV for the rows that do not fit: file, line, reason.")
+    ] = None
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say which rows fit; send nothing.")
+    ] = False
+    patience: Annotated[
+        float, typer.Option(min=0, help="Seconds without any success before it stops.")
+    ] = 300.0
+    as_json: AsJson = False
 
-        def waits(trouble: str, seconds: float) -> None:
-            bars.console.print(f"{trouble}: next try in {seconds:.0f} s", highlight=False)
+    def run(self) -> None:
+        """Contribute, with a progress bar for each file."""
+        from sottovoce.device.contribute.contribute import Custodian, contribute
+        from sottovoce.device.contribute.rows import renamed_columns
+        from sottovoce.device.contribute.summary import describe
 
-        try:
-            custodian = Custodian(
-                experiment=experiment,
-                keys=key,
-                population=population,
-                epsilon=epsilon,
-                arm_column=arm,
-                reward_column=reward,
-                renamed=renamed_columns(rename or []),
-                state=state,
-                refused=refused,
-                only_check=check,
-                patience=patience,
-                progress=show,
-                on_wait=waits,
-            )
-            done = run(server, data or [], custodian)
-        except TransportError as error:
-            errors.print(f"error: {error}", style="red", highlight=False, markup=False)
-            raise typer.Exit(TRY_LATER) from None
-    if as_json:
-        console.print_json(json.dumps(asdict(done)))
-        return
-    for line in describe(done, only_check=check):
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
+        columns = Progress.get_default_columns()
+        with Progress(*columns, console=errors, disable=self.as_json) as bars:
+            tasks: dict[str, TaskID] = {}
+
+            def show(far: "Far") -> None:
+                stage = f"{'checking' if far.rows is None else 'sending'} {Path(far.path).name}"
+                if stage not in tasks:
+                    tasks[stage] = bars.add_task(escape(stage), total=far.rows)
+                bars.update(tasks[stage], completed=far.done)
+
+            def waits(trouble: str, seconds: float) -> None:
+                bars.console.print(f"{trouble}: next try in {seconds:.0f} s", highlight=False)
+
+            try:
+                custodian = Custodian(
+                    experiment=self.experiment,
+                    keys=self.key,
+                    population=self.population,
+                    epsilon=self.epsilon,
+                    arm_column=self.arm,
+                    reward_column=self.reward,
+                    renamed=renamed_columns(self.rename or []),
+                    state=self.state,
+                    refused=self.refused,
+                    only_check=self.check,
+                    patience=self.patience,
+                    progress=show,
+                    on_wait=waits,
+                )
+                done = contribute(self.server, self.data or [], custodian)
+            except TransportError as error:
+                errors.print(f"error: {error}", style="red", highlight=False, markup=False)
+                raise typer.Exit(TRY_LATER) from None
+        if self.as_json:
+            say_json(asdict(done))
+            return
+        for line in describe(done, only_check=self.check):
+            say(line)
 
 
-@app.command()
-def receipt(
-    ledger: Annotated[Path, typer.Argument(help="A ledger file made on a device.")],
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Receipt(Command):
     """Print what a person's privacy ledger says: what was spent, when and on what."""
-    from sottovoce.device.ledger import Ledger
 
-    console.print(Ledger.read(ledger).receipt(), highlight=False, soft_wrap=True)
+    extra = "cli"
+
+    ledger: Annotated[Path, typer.Argument(help="A ledger file made on a device.")]
+
+    def run(self) -> None:
+        """Read the ledger."""
+        from sottovoce.device.ledger import Ledger
+
+        say(Ledger.read(self.ledger).receipt())

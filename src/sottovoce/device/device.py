@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sottovoce.device.encode import encode
-from sottovoce.device.ledger import OneReport, Spends
+from sottovoce.device.ledger import AnyLedger, OneReport
 from sottovoce.device.method import Secret, device_method
 from sottovoce.device.privatise import privatise
 from sottovoce.shared import check
@@ -31,7 +31,7 @@ class Device:
         release: Release,
         *,
         population: str = TARGET,
-        ledger: Spends | None = None,
+        ledger: AnyLedger | None = None,
         most_epsilon: float | None = None,
         public_arms: bool = False,
     ) -> None:

@@ -40,8 +40,12 @@ CREATE TABLE spent (
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One report's cost."""
+class LedgerEntry:
+    """What one report has cost.
+
+    moment: when, in UTC, as ISO 8601 writes it.
+    experiment, name: the fingerprint of the experiment, and its name.
+    """
 
     moment: str
     experiment: str
@@ -50,8 +54,8 @@ class Entry:
     epsilon: float
 
 
-class Spends(Protocol):
-    """What a device needs of a ledger."""
+class AnyLedger(Protocol):
+    """What a device needs of a ledger: ``Ledger``, or one of your own."""
 
     def spend(self, epsilon: float, *, experiment: str, name: str, release: int) -> None:
         """Record the cost of one report, or raise LedgerError and record nothing."""
@@ -109,7 +113,7 @@ class Ledger:
                 (moment, experiment, name, release, cost),
             )
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LedgerEntry]:
         """Return the cost of every report so far, oldest first."""
         with self._transaction() as database:
             self._check(database)
@@ -147,7 +151,7 @@ class Ledger:
             raise LedgerError(must("the ledger's budget", rule, self.budget))
 
 
-def receipt(entries: list[Entry], *, budget: float) -> str:
+def receipt(entries: list[LedgerEntry], *, budget: float) -> str:
     """Return a text that says what was spent, when and on what."""
     spent = _total(entries)
     lines = [
@@ -166,16 +170,16 @@ def receipt(entries: list[Entry], *, budget: float) -> str:
     return "\n".join(lines)
 
 
-def _entries(database: sqlite3.Connection) -> list[Entry]:
+def _entries(database: sqlite3.Connection) -> list[LedgerEntry]:
     rows = database.execute("SELECT moment, experiment, name, release, epsilon FROM spent")
-    entries = [Entry(*row) for row in rows]
+    entries = [LedgerEntry(*row) for row in rows]
     for entry in entries:
         if not isinstance(entry.epsilon, float) or not 0 < entry.epsilon < math.inf:
             raise LedgerError("what a ledger says was spent must be finite and > 0; it is damaged")
     return entries
 
 
-def _total(entries: list[Entry]) -> Fraction:
+def _total(entries: list[LedgerEntry]) -> Fraction:
     return sum((Fraction(entry.epsilon) for entry in entries), Fraction(0))
 
 

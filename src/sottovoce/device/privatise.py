@@ -4,7 +4,7 @@ What it returns is ε-LDP in all that is private about the person, with every me
 each mechanism is beside its code: ``ldpmab/laplace.py`` and ``whisper/subset.py``.
 """
 
-from sottovoce.device.ledger import Spends
+from sottovoce.device.ledger import AnyLedger
 from sottovoce.device.method import Answer, Secret, device_method
 from sottovoce.shared.check import finite_float
 from sottovoce.shared.errors import RewardError, kind_of, must
@@ -12,7 +12,7 @@ from sottovoce.shared.release import Release
 
 
 def privatise(
-    release: Release, secret: Secret, *, population: int, reward: float, ledger: Spends
+    release: Release, secret: Secret, *, population: int, reward: float, ledger: AnyLedger
 ) -> Answer:
     """Return the ε-LDP answer of one person, and spend ε.
 

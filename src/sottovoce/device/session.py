@@ -12,7 +12,7 @@ from typing import Any, Required, TypedDict, Unpack
 
 from sottovoce.device.backoff import Backoff
 from sottovoce.device.device import Device
-from sottovoce.device.ledger import OneReport, Spends
+from sottovoce.device.ledger import AnyLedger, OneReport
 from sottovoce.device.outbox import Keeps, MemoryOutbox, Outbox
 from sottovoce.device.releases import Verified, Verifier, ask_for, check_address, document_of
 from sottovoce.device.sending import Sender
@@ -40,7 +40,7 @@ class ClientSettings(TypedDict, total=False):
     experiment: Required[str]
     keys: Required[Sequence[str]]
     outbox: str | PathLike[str] | None
-    ledger: Spends | None
+    ledger: AnyLedger | None
     population: str
     most_epsilon: float | None
     public_arms: bool
@@ -56,7 +56,7 @@ class _Chosen:
     experiment: str
     keys: Sequence[str]
     outbox: str | PathLike[str] | None = None
-    ledger: Spends | None = None
+    ledger: AnyLedger | None = None
     population: str = TARGET
     most_epsilon: float | None = None
     public_arms: bool = False

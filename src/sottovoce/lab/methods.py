@@ -41,6 +41,13 @@ class LabMethod:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def privacy_note(self) -> str:
+        """What to know of its privacy, where that is weaker than others' or none at all."""
+        if isinstance(self.settings, MethodSettings) and self.settings.arms_are_public:
+            return f"Weaker privacy: each report is {self.settings.promise}."
+        return getattr(self.begin, "privacy_note", "")
+
 
 def method_of(value: Any) -> LabMethod:
     """Accept all that is ``Playable``."""

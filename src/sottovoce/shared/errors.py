@@ -17,7 +17,8 @@ SottovoceError
 ├── Refused             a message that was not taken, with its ``Rejection``
 │   ├── ReportRejected  a report that cannot be counted
 │   └── WireError       bytes or JSON that are not a message of this package
-└── StateError          a saved learner that cannot be resumed
+├── StateError          a saved learner that cannot be resumed
+└── MissingExtra        an optional dependency that is not installed; an ImportError, too
 
 House rule: a message says what, the rule, and what came (see ``must``). It never holds a raw
 context or reward: of those, only the kind of value that came (see ``kind_of``). An answer of the
@@ -119,6 +120,10 @@ class StoreFull(StoreError):
 
 class StateError(SottovoceError):
     """A saved learner that cannot be resumed."""
+
+
+class MissingExtra(SottovoceError, ImportError):
+    """An optional dependency that is not installed."""
 
 
 class Rejection(Enum):

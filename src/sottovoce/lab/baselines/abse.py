@@ -7,7 +7,7 @@ numbers (2.1), (5.1), (5.2) that they run by. The formulas stand beside the code
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from sottovoce.lab.baselines.checks import check_positive
 from sottovoce.shared.errors import ExperimentError, must
@@ -46,6 +46,10 @@ class Abse:
     part in it: it is not private, and learns from each person at once. It ignores ε and auxiliary
     data.
     """
+
+    privacy_note: ClassVar[str] = (
+        "Not private: abse sees the context, the arm and the outcome of everybody."
+    )
 
     constant: float = PUBLISHED
     lipschitz: float = 1.0

@@ -1,0 +1,196 @@
+"""The commands that measure: bench speed, service, regret."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from sottovoce.cli.app import (
+    AsJson,
+    Command,
+    Engine,
+    Workers,
+    console,
+    errors,
+    names_in,
+    say,
+    say_json,
+)
+
+if TYPE_CHECKING:
+    from sottovoce.lab.bench_service import ServiceSpeed
+
+    Row = tuple[str, Callable[[ServiceSpeed], str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speed(Command):
+    """Print users a second of the lab's simulations, and a device's time for one report."""
+
+    extra = "lab"
+
+    seconds: Annotated[float, typer.Option(min=0, help="Time for each line.")] = 1.0
+    as_json: AsJson = False
+
+    def run(self) -> None:
+        """Measure the lab, then a device."""
+        from sottovoce.lab.bench import measure_devices, measure_speed
+
+        speeds = measure_speed(seconds=self.seconds)
+        devices = measure_devices(seconds=self.seconds)
+        if self.as_json:
+            figures = {"lab": list(map(asdict, speeds)), "device": list(map(asdict, devices))}
+            say_json(figures)
+            return
+        _show(
+            ("method", "release every", "ε", "n", "users/s, median", "best", "calls"),
+            (
+                (
+                    *(each.method, f"{each.release_every}", f"{each.epsilon:g}", f"{each.n:,}"),
+                    *(f"{each.median:,.0f}", f"{each.best:,.0f}", f"{each.calls}"),
+                )
+                for each in speeds
+            ),
+        )
+        _show(
+            ("device", "ε", "bins", "choose + report, µs, median", "best", "bytes"),
+            (
+                (
+                    *(each.method, f"{each.epsilon:g}", f"{each.bins}"),
+                    *(f"{each.median:.0f}", f"{each.best:.0f}", f"{each.bytes}"),
+                )
+                for each in devices
+            ),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service(Command):
+    """Print how many reports a server can store, durably, on SQLite and PostgreSQL."""
+
+    extra = "lab,server"
+
+    seconds: Annotated[float, typer.Option(min=0.1, help="Time for each round.")] = 2.0
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of single reports.")] = 5
+    reports: Annotated[int, typer.Option(min=50_000, help="Reports in batches.")] = 1_000_000
+    connections: Annotated[int, typer.Option(min=1, help="Clients with single reports.")] = 128
+    postgres: Annotated[
+        str | None,
+        typer.Option(help="An empty PostgreSQL database; else pgserver's, if that is installed."),
+    ] = None
+    as_json: AsJson = False
+
+    def run(self) -> None:
+        """Measure each database in turn."""
+        from sottovoce.lab.bench_service import measure_service
+
+        with errors.status("starting") as shown:
+            figures = measure_service(
+                seconds=self.seconds,
+                rounds=self.rounds,
+                reports=self.reports,
+                connections=self.connections,
+                postgres=self.postgres,
+                tell=lambda what: shown.update(what),
+            )
+        if self.as_json:
+            say_json([asdict(each) for each in figures])
+            return
+        rows: list[Row] = [
+            ("requests that do nothing, 1/s", lambda each: f"{each.nothing:,.0f}"),
+            ("single reports, on disk, 1/s", lambda each: f"{each.single:,.0f}"),
+            ("ratio of the two", lambda each: f"{each.ratio:.2f}"),
+            ("at half load: p50, ms", lambda each: f"{each.half_load_p50:.1f}"),
+            ("at half load: p99, ms", lambda each: f"{each.half_load_p99:.1f}"),
+            ("reports in batches, on disk, 1/s", lambda each: f"{each.batch:,.0f}"),
+            ("until they were learned from, 1/s", lambda each: f"{each.learned:,.0f}"),
+            ("memory before, MB", lambda each: f"{each.memory[0]:.0f}"),
+            ("memory half-way, MB", lambda each: f"{each.memory[len(each.memory) // 2]:.0f}"),
+            (f"memory after {self.reports:,}, MB", lambda each: f"{each.memory[-1]:.0f}"),
+        ]
+        titles = ("", *(each.database for each in figures))
+        _show(titles, ((title, *map(figure, figures)) for title, figure in rows))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Regret(Command):
+    """Print what people lose: on the paper's cells, or on simulated problems."""
+
+    extra = "lab"
+
+    reps: Annotated[int, typer.Option(help="Runs of each cell and method.")] = 20
+    models: Annotated[str, typer.Option(help="The paper's models, with commas.")] = (
+        "exponential,symmetric"
+    )
+    aux: Annotated[bool, typer.Option(help="With auxiliary data too, or without only.")] = True
+    problems: Annotated[
+        bool, typer.Option("--problems", help="On simulated problems instead of the paper's.")
+    ] = False
+    published: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="SOTTOVOCE_PUBLISHED",
+            help="A CSV of the authors' means, to compare with; only its cells are run.",
+        ),
+    ] = None
+    methods: Annotated[
+        str | None, typer.Option(help="Methods, with commas; the first is judged.")
+    ] = None
+    all_methods: Annotated[
+        bool, typer.Option("--all-methods", help="Not only the first with auxiliary data.")
+    ] = False
+    workers: Workers = -1
+    engine: Engine = "joblib"
+    out: Annotated[
+        Path | None, typer.Option(help="A .jsonl file that keeps the runs, to go on after a stop.")
+    ] = None
+    picture: Annotated[
+        Path | None, typer.Option(help="A .png or .svg for the cells without auxiliary data.")
+    ] = None
+    as_json: AsJson = False
+
+    def run(self) -> None:
+        """Run all cells, and show them by group."""
+        from sottovoce.lab import regret as lab
+        from sottovoce.lab import regret_tables as tables
+
+        names = names_in(self.methods) or lab.METHODS
+        options = lab.Options(self.reps, names, self.workers, self.engine, self.out)
+        if self.problems:
+            cells = lab.on_problems(options)
+        else:
+            cells = lab.against_paper(
+                options,
+                models=names_in(self.models),
+                auxiliary=self.aux,
+                all_methods=self.all_methods,
+                published=self.published,
+            )
+            if self.picture is not None:
+                from sottovoce.lab.regret_pictures import draw_cells
+
+                draw_cells(cells, self.picture)
+        if self.as_json:
+            say_json(lab.as_json(cells))
+            return
+        shown = tables.problem_tables if self.problems else tables.paper_tables
+        for table in shown(cells):
+            console.print(table)
+        for line in (
+            *tables.summary_lines(cells),
+            *(tables.warnings(cells) if self.problems else ()),
+        ):
+            say(line)
+
+
+def _show(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    """Print a table whose first column is text, and all others figures."""
+    table = Table(*titles)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
