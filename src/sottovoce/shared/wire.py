@@ -157,7 +157,7 @@ def report_from_table(value: Any) -> Report:
     if strange := len(table.keys() - known):
         # Neither names nor values are shown: by mistake, somebody may have put raw data there.
         raise WireError(
-            Rejection.MALFORMED, f"a report must have no other keys; got {strange} more"
+            Rejection.MALFORMED, must("a report", "have no other keys", f"{strange} more")
         )
     return report
 
@@ -174,7 +174,7 @@ def batch_from_bytes(data: bytes) -> list[bytes]:
     """Return the compact reports of a batch, without reading them."""
     _, body = _body(data, kinds=(_BATCH_KIND,))
     if len(body) < _LENGTH.size:
-        raise WireError(Rejection.TRUNCATED, "a batch must have its count; got less")
+        raise WireError(Rejection.TRUNCATED, must("a batch", "have its count", "less"))
     (count,) = _LENGTH.unpack_from(body)
     start = _LENGTH.size * (1 + count)
     if len(body) < start:
@@ -209,7 +209,7 @@ def release_from_bytes(data: bytes) -> Release:
     """Read a release from bytes."""
     _, body = _body(data, kinds=(_RELEASE_KIND,))
     if len(body) < _LENGTH.size:
-        raise WireError(Rejection.TRUNCATED, "a release must have its length; got less")
+        raise WireError(Rejection.TRUNCATED, must("a release", "have its length", "less"))
     (length,) = _LENGTH.unpack_from(body)
     packed = body[_LENGTH.size :]
     _check_length("the body of a release", expected=length, came=len(packed))
@@ -231,7 +231,7 @@ def _body(data: bytes, *, kinds: tuple[int, ...]) -> tuple[int, bytes]:
         )
     magic, version, came = _HEAD.unpack_from(data)
     if magic != _MAGIC:
-        raise WireError(Rejection.MALFORMED, "a message must begin with 'sv'; got other bytes")
+        raise WireError(Rejection.MALFORMED, must("a message", "begin with 'sv'", "other bytes"))
     _check_version(version)
     if came not in kinds:
         rule = "be " + " or ".join(map(str, kinds))

@@ -45,9 +45,8 @@ class Whisper(MethodSettings):
             came = repr(self.public_arms)
             raise ExperimentError(must("public_arms of whisper", "be true or false", came))
         if self.public_arms and self.guarantee == "certified":
-            raise ExperimentError(
-                "whisper must have private arms for its certified guarantee; got public_arms too"
-            )
+            rule = "have private arms for its certified guarantee"
+            raise ExperimentError(must("whisper", rule, "public_arms too"))
 
     def check_experiment(self, experiment: "Experiment") -> None:
         """Refuse more public arms than a report can rank."""
