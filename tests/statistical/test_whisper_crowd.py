@@ -3,7 +3,12 @@
 The sums of one batch are compared before anything is decided. Each comparison has a nominal
 false-alarm rate of 1e-9 (``support/crowds.py``: we vouch for 1e-7, and 1e-5 for the file).
 
-What the same test must tell apart, the mutants, stands beside what it must not.
+What the same test must tell apart, the mutants, stands beside what it must not: numbers of the
+mechanism that are 5 to 12 % off, sets of three cells for two, and shares of questions that are 6 to
+24 of 160 off. A mutant that is missed fails its test, so it must be told apart nearly for certain.
+Measured: the p-values of mutants, corrected for many tests, were 1e-25 or less; those
+of larger sets 1e-20 to 1e-27 in six draws of 120 runs (with 80 runs, 1e-14 to 1e-22 in ten draws).
+How small a difference would just be seen, nobody has measured.
 """
 
 from functools import lru_cache
@@ -38,7 +43,7 @@ BATCHES = {
     "one cell": Batch(Setting(WHISPER, 1.0, Lopsided(), people=1000), root),
     "one cell, large ε": Batch(Setting(WHISPER, 8.0, Lopsided(), people=1000), root),
     "one bit a cell": Batch(Setting(WHISPER, 1.0, Lopsided(), people=300), tree),
-    "sets": Batch(Setting(WHISPER, 2.0, Lopsided(), people=300), tree),
+    "sets": Batch(Setting(WHISPER, 2.0, Lopsided(), people=300), tree, runs=120),
     "halves": Batch(Setting(WHISPER, 8.0, Lopsided(), people=300), tree),
     "certified": Batch(Setting(CERTIFIED, 2.0, Lopsided(), people=300), tree),
     "certified, large ε": Batch(Setting(CERTIFIED, 8.0, Lopsided(), people=300), tree),

@@ -3,7 +3,9 @@
 Each comparison has a nominal false-alarm rate of 1e-9 (``support/crowds.py``: we vouch for 1e-7,
 and 1e-5 for the file).
 
-What the same test must tell apart, the mutants, stands beside what it must not.
+What the same test must tell apart, the mutants, stands beside what it must not: a mechanism that is
+10 to 20 % off, and 8 of 160 people who are not asked. Measured once: their p-values, corrected for
+many tests, were 1e-17 and less.
 """
 
 from collections.abc import Callable
