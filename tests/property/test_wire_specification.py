@@ -10,6 +10,7 @@ import random
 import re
 import zlib
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,55 @@ def test_devices_answer_as_the_specification_says(arms: int, certified: bool, lo
         assert set(kinds) == {"CONTRAST", "LEVEL", "MASS", "REWARD"}
     else:
         assert set(kinds) == {"COUNT", "OUTCOME"} | ({"LOGGED_LEVEL"} if arms == 2 else set())
+
+
+@pytest.mark.parametrize(
+    ("who", "arms", "epsilon"),
+    [
+        ("target", 3, 1.0),
+        ("known", 2, 1.0),
+        ("unknown", 3, 1.0),
+        ("unknown", 2, 2.0),
+        ("logged target", 2, 64.0),
+        ("public arms", 3, 2.0),
+    ],
+)
+def test_questions_are_drawn_as_the_specification_says(who: str, arms: int, epsilon: float) -> None:
+    """Each kind and each feature as often as told, to 5 standard deviations: a false alarm in 40,000."""
+    public = who == "public arms"
+    a_log = replace(
+        experiment(arms=arms),
+        epsilon=epsilon,
+        auxiliary=[
+            sv.Population("known", epsilon, 100, [1 / arms] * arms),
+            sv.Population("unknown", epsilon, 100),
+        ],
+        method=sv.Whisper(public_arms=public),
+    )
+    release = sv.Learner(a_log).release()
+    table = spec.release_of(wire.release_to_json(release))
+    population = {"known": 1, "unknown": 2}.get(who, 0)
+    logged = who in ("logged target", "known", "unknown")
+    shares = spec.question_shares(table, population=population, logged=logged)
+    assert sum(shares.values()) == 1
+    people, context = 6000, {"age": 40, "dose": "low", "été": "ä"}
+    counts: Counter[int] = Counter()
+    for _ in range(people):
+        name = a_log.populations[population].name
+        device = sv.Device(release, population=name, public_arms=public)
+        if logged:
+            made = device.report_logged(context, arm="arm 0", reward=1.0)
+        else:
+            device.choose(context)
+            made = device.report(reward=1.0)
+        counts[made.question] += 1
+    assert set(counts) <= set(shares)
+    slots = 1 + a_log.dimension
+    for part in (lambda number: number // slots, lambda number: number % slots):
+        for each in {part(number) for number in shares}:
+            share = float(sum(shares[number] for number in shares if part(number) == each))
+            came = sum(counts[number] for number in counts if part(number) == each)
+            assert abs(came - people * share) <= 5 * (people * share * (1 - share)) ** 0.5
 
 
 def test_a_set_is_packed_as_the_specification_says() -> None:

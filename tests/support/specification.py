@@ -278,3 +278,35 @@ def release_of(text: str) -> dict[str, Any]:
     release: dict[str, Any] = json.loads(text)
     assert canonical(release) == text
     return release
+
+
+def question_shares(
+    release: dict[str, Any], *, population: int, logged: bool
+) -> dict[int, Fraction]:
+    """Return the probability of each question, by its number."""
+    experiment = release["experiment"]
+    d, arms = len(experiment["context"]), len(experiment["arms"])
+    shares: dict[int, Fraction] = {}
+    left = Fraction(1)
+    if not logged and population == 0 and release.get("reward_share", 0):
+        shares[KINDS.index("REWARD") * (1 + d)] = Fraction(release["reward_share"], 160)
+        left -= Fraction(release["reward_share"], 160)
+    if logged:
+        known = population > 0 and "behaviour" in experiment["auxiliary"][population - 1]
+        kinds = {"COUNT": 16 if known else 80}
+        if arms == 2:
+            kinds["LOGGED_LEVEL"] = 32
+        kinds["OUTCOME"] = 160 - sum(kinds.values())
+    elif experiment["method"]["public_arms"]:
+        kinds = {"MASS": 8, "RANKED": 152}
+    else:
+        kinds = {"MASS": 8, "LEVEL": 5, "CONTRAST": 147}
+    for kind, share in kinds.items():
+        number = KINDS.index(kind) * (1 + d)
+        mechanism = asked(release, number, population).mechanism
+        assert mechanism is not None
+        about = 160 if mechanism.halves else 88 if logged and not mechanism.elsewhere else 48
+        own = left * Fraction(share, 160)
+        shares |= {number: own * (1 - Fraction(about, 160))}
+        shares |= {number + 1 + j: own * Fraction(about, 160) / d for j in range(d)}
+    return {number: share for number, share in shares.items() if share}
