@@ -184,6 +184,9 @@ def test_a_learner_that_was_saved_goes_on_bit_for_bit(make: Make) -> None:
         assert resumed.to_json() == learner.to_json()
         assert resumed.status() == learner.status()
         assert resumed.history() == learner.history()
+        assert resumed.certificates() == learner.certificates()
+        assert resumed.estimates() == learner.estimates()
+        assert resumed.diagnosis() == learner.diagnosis()
 
 
 def test_a_saved_learner_that_is_damaged_is_refused(make: Make) -> None:
