@@ -325,8 +325,8 @@ def test_code_that_answers_or_spends_wrongly_is_caught(what: str) -> None:
 
 
 def test_code_that_spends_where_nothing_is_told_is_caught() -> None:
-    empty = "if layout is None:  # nothing is contested, and nothing is told\n"
-    early = empty + "            spend()\n"
+    empty = '            return Answer(b"", number, ranking)\n'
+    early = "            spend()\n" + empty
     release = release_of(epsilon=2.0, contested=False)
     assert faults(Code((empty, early)), release) == {"ledger"}
 
