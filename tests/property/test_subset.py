@@ -386,7 +386,9 @@ def symbols(*numbers: int) -> bytes:
     ],
 )
 def test_what_is_no_set_is_refused(cells: int, size: int, data: bytes) -> None:
-    with pytest.raises(sv.ReportRejected, match=f"must hold {size} of {cells} cells") as caught:
+    with pytest.raises(
+        sv.ReportRejected, match=f"a set that holds {size} of {cells} cells"
+    ) as caught:
         unpack(signed_subset(1.0, cells, size=size), data)
     assert caught.value.reason is sv.Rejection.MALFORMED
 
@@ -399,7 +401,7 @@ def test_what_is_no_set_is_refused(cells: int, size: int, data: bytes) -> None:
     ],
 )
 def test_only_a_set_of_the_right_size_is_packed(values: Any) -> None:
-    with pytest.raises(sv.ReportRejected, match="must hold 1 of 3 cells"):
+    with pytest.raises(sv.ReportRejected, match="a set that holds 1 of 3 cells"):
         pack(signed_subset(1.0, 3, size=1), values)
 
 
