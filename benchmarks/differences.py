@@ -12,9 +12,9 @@ import numpy as np
 
 import sottovoce as sv
 from sottovoce.estimate.ldpmab.constants import Constants, constants
-from sottovoce.lab import simulate as lab
 from sottovoce.lab.environments import Exponential
-from sottovoce.lab.simulate import Auxiliary
+from sottovoce.lab.ldpmab import policy
+from sottovoce.lab.simulate import Auxiliary, simulate
 from sottovoce.shared.partition import HALVINGS
 
 N, REPS = 80_000, 20
@@ -37,7 +37,7 @@ CHANGES: dict[str, Any] = {
     "nothing": lambda authors: {},
     "τ_s = 2√d·2^(-s/d)": printed_taus,
     "band 2r": lambda authors: {"band_radius": 2.0, "band_tau": 0.0},
-    "cut when some arm has r < τ": lambda authors: {"cut_when_all": False},
+    "split when some arm has r < τ": lambda authors: {"split_when_all": False},
     "no depth cap": no_depth_cap,
     "C_n = ln n": lambda authors: {"confidence": math.log(N)},
     "warm-up ln² n": lambda authors: {"warm_up": math.log(N) ** 2},
@@ -57,8 +57,8 @@ def regret(epsilon: float, change: Any, **settings: Any) -> str:
         authors = constants(experiment)
         return authors._replace(**change(authors))
 
-    with patch.object(lab, "constants", changed):
-        values = [lab.simulate(world, seed=seed, **settings) for seed in range(REPS)]
+    with patch.object(policy, "constants", changed):
+        values = [simulate(world, seed=seed, **settings) for seed in range(REPS)]
     totals = [value.regret[-1] for value in values]
     return f"{np.mean(totals):.0f} ± {np.std(totals, ddof=1) / REPS**0.5:.0f}"
 

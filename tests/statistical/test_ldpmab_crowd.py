@@ -14,15 +14,16 @@ from scipy import stats
 
 import sottovoce as sv
 from sottovoce.estimate.history import Elimination, Split
-from sottovoce.estimate.ldpmab import method
 from sottovoce.estimate.ldpmab.constants import constants
+from sottovoce.estimate.ldpmab.publish import history_of, paths_of, release_of
+from sottovoce.estimate.ldpmab.state import State, initial_state
+from sottovoce.estimate.ldpmab.step import Coins, split, step
 from sottovoce.lab.environments import Exponential, Slope, behaviour, draw_people
-from sottovoce.lab.ldpmab import steps
-from sottovoce.lab.ldpmab.policy import paths_of, release_of
-from sottovoce.lab.ldpmab.state import CONTESTED, NODES, Crowd, Fixed, begin
+from sottovoce.lab.ldpmab import noise
+from sottovoce.lab.ldpmab.crowd import Crowd
 from sottovoce.lab.people import meet
 from sottovoce.lab.simulate import Auxiliary, simulate
-from support.insides import crowd_of, state_of
+from support.insides import copy_of, crowd_of, state_of
 
 EACH = 1.4e-8
 PEOPLE = 500
@@ -188,7 +189,7 @@ def test_the_sums_of_a_bin_have_the_same_law() -> None:
         learner = sv.Learner(experiment)
         meet(Exponential(), learner, people=people, rng=np.random.default_rng(seed))
         state = state_of(learner)
-        return [*state.rewards[0].tolist(), *state.pulls[0].tolist()]
+        return [*state.rewards[0, 0].tolist(), *state.pulls[0, 0].tolist()]
 
     def sums_of_crowd(seed: int) -> list[float]:
         result = simulate(Exponential(), method=method_, n=people, seed=seed, **settings)
@@ -204,7 +205,7 @@ def test_the_sums_of_a_bin_have_the_same_law() -> None:
 def test_a_sum_of_noises_drawn_at_once_is_a_sum_of_noises(count: int) -> None:
     rng = np.random.default_rng(7)
     shift = count - 1 / 3
-    at_once = [steps.laplace_sum(rng, count, shift, (9 * shift) ** -0.5) for _ in range(20_000)]
+    at_once = [noise.laplace_sum(rng, count, shift, (9 * shift) ** -0.5) for _ in range(20_000)]
     one_by_one = rng.laplace(size=(20_000, count)).sum(axis=1)
     assert stats.ks_2samp(at_once, one_by_one).pvalue > EACH
 
@@ -223,55 +224,35 @@ def test_the_leaking_noise_is_not_the_honest_one() -> None:
 # --- step by step, where the randomness can be shared ---------------------------------------------
 
 
-def random_crowd(rng: np.random.Generator, experiment: sv.Experiment) -> Crowd:
-    """A crowd in the middle of things: some bins, some arms gone, sums of any size."""
+def random_state(rng: np.random.Generator, experiment: sv.Experiment) -> State:
+    """A learner in the middle of things: some bins, some arms gone, sums of any size."""
     settings = constants(experiment)
-    crowd = begin(settings)
+    state = initial_state(settings)
+    totals = state.totals[0]
     for _ in range(int(rng.integers(0, 7))):
-        nodes = range(crowd.totals[NODES])
-        shallow = [n for n in nodes if crowd.child[n] == n and crowd.depth[n] < settings.deepest]
+        leaves = [n for n in range(totals.nodes) if state.tree.child[n] == n]
+        shallow = [n for n in leaves if state.tree.depth[n] < settings.deepest]
         if shallow:
-            steps.cut(crowd, rng, int(rng.choice(shallow)))
-    contested = []
-    for node in range(crowd.totals[NODES]):
-        if crowd.child[node] != node:
+            node = int(rng.choice(shallow))
+            lengths = np.diff(state.tree.edges[node])[:, 0]
+            split(state, node, int(rng.choice(np.flatnonzero(lengths == lengths.max()))))
+    totals.events = totals.contested = 0
+    for node in range(totals.nodes):
+        if state.tree.child[node] != node:
             continue
         live = int(rng.integers(1, settings.arms + 1))
-        crowd.live[node] = live
-        crowd.arms[node, :live] = np.sort(rng.choice(settings.arms, live, replace=False))
-        crowd.propensities[node, :live] = 1 / live
+        state.live[node] = live
+        state.arms[node, :live] = np.sort(rng.choice(settings.arms, live, replace=False))
+        state.propensities[node, :live] = 1 / live
         if live > 1:
-            contested.append(node)
-            crowd.users[node] = rng.integers(0, 400, size=crowd.users.shape[1])
-            crowd.pulls[node] = rng.normal(40, 40, size=crowd.pulls.shape[1:])
-            crowd.rewards[node] = crowd.pulls[node] * rng.beta(0.5, 0.5, size=settings.arms)
-            if settings.running_sums and crowd.users[node].max() >= settings.warm_up:
-                crowd.running[node] = rng.normal(300, 200, size=(3, settings.arms)) ** 2
-    crowd.contested[: len(contested)] = contested
-    crowd.totals[CONTESTED] = len(contested)
-    return crowd
-
-
-def as_state(crowd: Crowd, experiment: sv.Experiment) -> method.State:
-    """The same sums as the learner keeps them."""
-    release = release_of(experiment, crowd)
-    nodes = {path: node for node, path in enumerate(paths_of(crowd))}
-    places = [
-        (nodes[policy.path], place)
-        for policy in release.bins
-        if not policy.settled
-        for place in range(len(policy.arms))
-    ]
-    bins = [nodes[policy.path] for policy in release.bins if not policy.settled]
-    populations = crowd.users.shape[1]
-    return method.State(
-        release.partition,
-        release.bins,
-        rewards=np.array([crowd.rewards[n, :, k] for n, k in places]).reshape(-1, populations).T,
-        pulls=np.array([crowd.pulls[n, :, k] for n, k in places]).reshape(-1, populations).T,
-        users=np.array([crowd.users[n] for n in bins], dtype=np.int64).reshape(-1, populations).T,
-        running=np.array([crowd.running[n, :, k] for n, k in places]).reshape(-1, 3).T,
-    )
+            state.contested[totals.contested] = node
+            totals.contested += 1
+            state.users[node] = rng.integers(0, 400, size=state.users.shape[1])
+            state.pulls[node] = rng.normal(40, 40, size=state.pulls.shape[1:])
+            state.rewards[node] = state.pulls[node] * rng.beta(0.5, 0.5, size=settings.arms)
+            if settings.running_sums and state.users[node].max() >= settings.warm_up:
+                state.running[node] = rng.normal(300, 200, size=(3, settings.arms)) ** 2
+    return state
 
 
 @pytest.mark.parametrize("preset", ["paper", "authors"])
@@ -288,31 +269,29 @@ def test_from_the_same_sums_the_crowd_and_the_learner_decide_the_same(preset: An
             auxiliary=[sv.Population(f"{m}", 8.0, 1000) for m in range(rng.integers(0, 3))],
             method=sv.Ldpmab(preset, c=float(rng.choice([0.01, 0.1, 1]))),
         )
-        crowd = random_crowd(rng, experiment)
-        state = as_state(crowd, experiment)
+        learner = random_state(rng, experiment)
         # The authors' sums grow by the populations that reported: let it be any of them.
-        reported = rng.random(len(experiment.populations)) < 0.6
-        for m in np.flatnonzero(reported):
-            crowd.fresh[m] = 1
-            crowd.owed[:, m] = -1  # cancels the noise of this one report
-            state.users[m] += 1
-        steps.step(crowd, Fixed(constants(experiment), False, np.zeros(1, dtype=np.int64)), rng)
-        after, events = method.step(
-            state, constants(experiment), seed=0, reported=reported.tolist()
-        )
-        release = release_of(experiment, crowd)
-        ours, theirs = {p.path: p for p in release.bins}, {p.path: p for p in after.bins}
+        learner.fresh[:] = rng.random(len(experiment.populations)) < 0.6
+        in_crowd = copy_of(learner)
+        learner.users[learner.contested[: learner.totals[0].contested]] += learner.fresh
+        owed = np.zeros_like(learner.users) - learner.fresh  # cancels the noise of these reports
+        crowd = Crowd(in_crowd, owed, np.zeros_like(owed))
+        source = noise.Source(crowd.owed, crowd.hits, False, rng)
+        noise.learner_step(in_crowd, constants(experiment), source)
+        step(learner, constants(experiment), Coins(0, paths_of(learner)))
+        ours = {policy.path: policy for policy in release_of(experiment, in_crowd).bins}
+        theirs = {policy.path: policy for policy in release_of(experiment, learner).bins}
         assert ours.keys() == theirs.keys()
         for path, policy in ours.items():
             assert policy.arms == theirs[path].arms
             assert policy.propensities == pytest.approx(theirs[path].propensities, abs=1e-12)
+        events = [dated.event for dated in history_of(learner)]
         outcomes.update(type(event).__name__ for event in events)
-        same_sums = as_state(crowd, experiment)
-        standing = method.Standing.of(same_sums.cells, after.cells)
-        assert len(standing.cells_now) == len(after.cells)
-        assert same_sums.rewards == pytest.approx(after.rewards)
-        assert same_sums.users.tolist() == after.users.tolist()
-        assert same_sums.running == pytest.approx(after.running)
+        for name in ("live", "users", "contested", "fresh"):
+            assert getattr(in_crowd, name).tolist() == getattr(learner, name).tolist()
+        for name in ("rewards", "pulls", "running"):
+            assert getattr(in_crowd, name) == pytest.approx(getattr(learner, name))
+        assert in_crowd.totals[0].tolist() == learner.totals[0].tolist()
     assert outcomes["Elimination"] > 50
     assert outcomes["Split"] > 50
 

@@ -20,10 +20,10 @@ def state_of(learner: sv.Learner) -> Any:
 
 
 def crowd_of(result: "Result") -> Any:
-    """The sums of an ``ldpmab`` crowd."""
+    """The sums of an ``ldpmab`` learner in a crowd."""
     policy: Any = result.policy
     assert policy.experiment.settings.name == "ldpmab"
-    return policy.state
+    return policy.state.learner
 
 
 def whisper_state_of(whose: "sv.Learner | Result") -> State:

@@ -19,7 +19,7 @@ def test_the_paper_s_constants() -> None:
     assert paper.warm_up == pytest.approx(98.079066, rel=1e-6)  # ln² 20000
     assert paper.taus[[0, 1, 2, 4]] == pytest.approx([2.828427, 2.0, 1.414214, 0.707107], rel=1e-5)
     assert (paper.band_radius, paper.band_tau) == (2, 0)
-    assert (paper.cut_when_all, paper.running_sums, paper.clip, paper.tilt) == (
+    assert (paper.split_when_all, paper.running_sums, paper.clip, paper.tilt) == (
         False,
         False,
         False,
@@ -37,7 +37,7 @@ def test_the_authors_constants() -> None:
         [1, 0.707107, 0.5, 0.353553, 0.25, 0.176777], rel=1e-5
     )
     assert (authors.band_radius, authors.band_tau) == (1, 1)
-    assert (authors.cut_when_all, authors.running_sums, authors.clip) == (True, True, True)
+    assert (authors.split_when_all, authors.running_sums, authors.clip) == (True, True, True)
     assert authors.tilt == 1.2
     # min(log2(40000)·2/4, log2(40000)·2/6) = min(7.64, 5.10)
     assert authors.deepest == 5

@@ -54,10 +54,10 @@ def test_a_truncated_state_is_refused() -> None:
         ("reports", [-1, 5], "its counts must not be negative"),
         ("late_reports", -1, "its counts must not be negative"),
         ("late_reports", float("inf"), "must be complete and consistent"),
-        ("layouts", [], "must be complete and consistent"),
-        ("layouts", [[5, [["", 0]]]], "its layouts are not in order"),
+        ("past", [], "must be complete and consistent"),
+        ("past", [[5, [["", 0]]]], "its past releases are not in order"),
         ("history", [{"reports": 1, "kind": "Guess"}], "an event of an unknown kind"),
-        ("layouts", [[1, [["", 0]]]], "its last layout is not that of its release"),
+        ("past", [[1, [["", 0]]]], "its last release is not the one it has"),
         ("release", {}, "must be complete and consistent"),
         ("pulls", "x", "must be complete and consistent"),
     ],
@@ -79,7 +79,7 @@ def test_users_must_be_counts(wrong: float) -> None:
         sv.Learner.from_json(json.dumps(table))
 
 
-@pytest.mark.parametrize("key", ["release", "layouts", "reports", "rewards", "history"])
+@pytest.mark.parametrize("key", ["release", "past", "reports", "rewards", "history"])
 def test_a_state_with_a_part_missing_is_refused(key: str) -> None:
     table = json.loads(grown().to_json())
     del table[key]

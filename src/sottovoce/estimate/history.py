@@ -1,6 +1,9 @@
 """What the learner decided, and when."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +52,18 @@ class DatedEvent:
 
     reports: int
     event: Event
+
+
+def history_from(records: Iterable[Any], paths: Sequence[str]) -> tuple[DatedEvent, ...]:
+    """Read records (reports, node, axis, arm); an axis of -1 says that the arm was dropped.
+
+    Arms that were dropped from a bin at once are one event.
+    """
+    dated = []
+    for (reports, node, axis), group in groupby(
+        records, key=lambda record: (int(record.reports), int(record.node), int(record.axis))
+    ):
+        arms = tuple(sorted(int(record.arm) for record in group))
+        event = Split(paths[node], axis) if axis >= 0 else Elimination(paths[node], arms)
+        dated.append(DatedEvent(reports, event))
+    return tuple(dated)

@@ -8,7 +8,7 @@ The two presets side by side (n_m users of population m with ε_m, M auxiliary p
     warm-up         ln² n users                  ⌊log2 n⌋² users
     τ_s             2√d·2^(-s/d)                 2^(-s/d)
     band            2r                           max(r, τ_s)
-    cut when        some arm has r < τ_s         all arms have r < τ_s
+    split when      some arm has r < τ_s         all arms have r < τ_s
     depth           no limit                     the cap of ``_depth_cap``
     policy          uniform over live arms       tilted to the better ones
     estimates       as they are                  clipped to [0, 1]
@@ -38,7 +38,7 @@ class Constants(NamedTuple):
     taus: NDArray[np.float64]  # (deepest + 1,) τ_s for each depth
     band_radius: float
     band_tau: float
-    cut_when_all: bool
+    split_when_all: bool
     deepest: int
     tilt: float
     clip: bool
@@ -63,7 +63,7 @@ def constants(experiment: Experiment) -> Constants:
             taus=_taus(2 * math.sqrt(d), deepest=HALVINGS * d, dimension=d),
             band_radius=2.0,
             band_tau=0.0,
-            cut_when_all=False,
+            split_when_all=False,
             deepest=HALVINGS * d,
             tilt=0.0,
             clip=False,
@@ -71,7 +71,7 @@ def constants(experiment: Experiment) -> Constants:
         )
     effective = max(each.users * min(1.0, each.epsilon) ** 2 for each in populations)
     log_n = math.log(max(2.0, effective))
-    deepest = _depth_cap(populations, dimension=d)
+    deepest = min(_depth_cap(populations, dimension=d), HALVINGS * d)
     return Constants(
         arms=len(experiment.arms),
         epsilons=epsilons,
@@ -81,7 +81,7 @@ def constants(experiment: Experiment) -> Constants:
         taus=_taus(1.0, deepest=deepest, dimension=d),
         band_radius=1.0,
         band_tau=1.0,
-        cut_when_all=True,
+        split_when_all=True,
         deepest=deepest,
         tilt=1.2,
         clip=True,

@@ -11,6 +11,7 @@ counted[m]    whether the population takes part
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,24 @@ from sottovoce.estimate.ldpmab.constants import Constants
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+
+
+class BinSums(NamedTuple):
+    """What was reported on one bin."""
+
+    users: Counts  # (M+1,)
+    pulls: Floats  # (M+1, A)
+    rewards: Floats  # (M+1, A)
+    running: Floats  # (3, A) with the authors' preset, running totals of the sums of ``weigh``
+
+
+class Verdict(NamedTuple):
+    """What is found of the live arms of one bin, and decided; filled in on the way."""
+
+    estimates: Floats  # (A,) f̃
+    radii: Floats  # (A,) r
+    keep: Flags  # (A,) whether the arm stays
+    propensities: Floats  # (A,) its chance from now on
 
 
 def weight(users: int, pulls: float, epsilon: float, warm_up: float) -> float:
@@ -94,7 +113,7 @@ def must_refine(radii: Floats, keep: Flags, bin_tau: float, every: bool) -> bool
     The bin is then known better than it is fine, and its halves should be told apart.
 
     Departs from the paper: read to the letter, a bin with too few users has r = 0/0 = 0 < τ and
-    would be cut at once. Only r > 0 counts.
+    would be split at once. Only r > 0 counts.
     """
     for k in range(len(radii)):
         if keep[k]:
@@ -134,24 +153,16 @@ def tilt(estimates: Floats, keep: Flags, constants: Constants, propensities: Flo
         propensities[k] /= total
 
 
-def estimate_bin(
-    users: Counts,
-    pulls: Floats,
-    rewards: Floats,
-    running: Floats,
-    counted: Flags,
-    constants: Constants,
-    estimates: Floats,
-    radii: Floats,
-) -> None:
-    """Fill in f̃ and r of each live arm of a bin; pulls and rewards are (M+1, A).
+def estimate_bin(sums: BinSums, counted: Flags, constants: Constants, found: Verdict) -> None:
+    """Fill in f̃ and r of each live arm of a bin.
 
-    running (3, A): with the authors' preset, the sums of ``weigh`` are added up again at every
-    step, over the populations that reported since the last one, and the running totals are used.
+    With the authors' preset, the sums of ``weigh`` are added up again at every step, over the
+    populations that reported since the last one, and the running totals are used.
     """
-    for k in range(len(estimates)):
+    running = sums.running
+    for k in range(len(found.estimates)):
         weighted_rewards, weighted_pulls, spread = weigh(
-            users, pulls[:, k], rewards[:, k], counted, constants
+            sums.users, sums.pulls[:, k], sums.rewards[:, k], counted, constants
         )
         if constants.running_sums:
             running[0, k] += weighted_rewards
@@ -159,33 +170,26 @@ def estimate_bin(
             running[2, k] += spread
             weighted_rewards, weighted_pulls = running[0, k], running[1, k]
             spread = running[2, k]
-        estimates[k] = estimate(weighted_rewards, weighted_pulls)
+        found.estimates[k] = estimate(weighted_rewards, weighted_pulls)
         if constants.clip:
-            estimates[k] = min(max(estimates[k], 0.0), 1.0)
-        radii[k] = radius(spread, weighted_pulls, constants.confidence)
+            found.estimates[k] = min(max(found.estimates[k], 0.0), 1.0)
+        found.radii[k] = radius(spread, weighted_pulls, constants.confidence)
 
 
-def judge_bin(
-    depth: int,
-    estimates: Floats,
-    radii: Floats,
-    constants: Constants,
-    keep: Flags,
-    propensities: Floats,
-) -> bool:
-    """Decide for one bin: which arms stay, the chance of each, and whether the bin is cut.
+def judge_bin(depth: int, found: Verdict, constants: Constants) -> bool:
+    """Decide for one bin: which arms stay, the chance of each, and whether the bin is split.
 
     This is the body of the loop over bins of Algorithms 2 and 3.
     """
     bin_tau = constants.taus[depth]
-    eliminate(estimates, radii, bin_tau, constants, keep)
-    tilt(estimates, keep, constants, propensities)
+    eliminate(found.estimates, found.radii, bin_tau, constants, found.keep)
+    tilt(found.estimates, found.keep, constants, found.propensities)
     live = 0
-    for k in range(len(keep)):
-        live += keep[k]
+    for k in range(len(found.keep)):
+        live += found.keep[k]
     # Departs from the paper: a bin with one arm left is not refined. Nothing is left to decide.
     return (
         live > 1
         and depth < constants.deepest
-        and must_refine(radii, keep, bin_tau, constants.cut_when_all)
+        and must_refine(found.radii, found.keep, bin_tau, constants.split_when_all)
     )

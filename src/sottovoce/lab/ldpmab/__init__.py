@@ -1,7 +1,7 @@
 """Many devices and one ``ldpmab`` learner at once, compiled.
 
-state (arrays) → people (who come, and what they add) → steps (noise, then the decisions) → policy.
-Two things are done at once instead of one by one, both exact: see ``steps``.
+crowd (the learner's state, and noise that is owed) → people (who come, and what they add) → noise
+(drawn when somebody looks; then the learner's own step) → policy.
 """
 
 from sottovoce.lab.ldpmab.policy import LdpmabPolicy

@@ -6,59 +6,52 @@ twenty arrays costs more than the work they do.
 
 import numpy as np
 
+from sottovoce.estimate.ldpmab.state import Counts, Floats
+from sottovoce.estimate.tree import Tree
 from sottovoce.lab.compiled import compiled, inlined
 from sottovoce.lab.driver import compile_loop, outcome
 from sottovoce.lab.environments import People, Rows
-from sottovoce.lab.ldpmab.state import (
-    CONTESTED,
-    DEPTH,
-    NODES,
-    REPORTS,
-    Counts,
-    Crowd,
-    Fixed,
-    Floats,
-)
-from sottovoce.lab.ldpmab.steps import step
+from sottovoce.lab.ldpmab.crowd import Crowd, Fixed
+from sottovoce.lab.ldpmab.noise import learner_has_room, make_step
 
 
 @inlined
-def find(
-    axis: Counts, middle: Floats, child: Counts, depth: int, points: Floats, homes: Counts
-) -> None:
+def find_leaves(tree: Tree, depth: int, points: Floats, leaves: Counts) -> None:
     """Fill in the leaf that holds each point.
 
     Level by level, all points at once and without a branch: a leaf leads to itself.
     """
-    homes[:] = 0
+    axis, middle, child = tree.axis, tree.middle, tree.child
+    leaves[:] = 0
     for _ in range(depth):
-        for i in range(len(homes)):
-            node = homes[i]
-            homes[i] = child[node] + (points[i, axis[node]] >= middle[node])
+        for i in range(len(leaves)):
+            node = leaves[i]
+            leaves[i] = child[node] + (points[i, axis[node]] >= middle[node])
 
 
 @inlined
-def draw(propensities: Floats, node: int, live: int, rng: np.random.Generator) -> int:
-    """Draw an arm by the policy of a node; return its place among the live ones."""
-    place = 0
+def draw_arm(propensities: Floats, node: int, live: int, rng: np.random.Generator) -> int:
+    """Draw an arm by the policy of a node; return its column."""
+    column = 0
     if live > 1:
         left = rng.random()
         for k in range(live - 1):
             left -= propensities[node, k]
-            place += left >= 0.0
-    return place
+            column += left >= 0.0
+    return column
 
 
 @compiled
 def probabilities(crowd: Crowd, fixed: Fixed, points: Floats, out: Floats) -> None:
     """Fill in the chance of each arm at each point, (P, K)."""
+    state = crowd.learner
     out[:] = 0.0
-    homes = np.empty(len(points), dtype=np.int64)
-    find(crowd.axis, crowd.middle, crowd.child, crowd.totals[DEPTH], points, homes)
+    leaves = np.empty(len(points), dtype=np.int64)
+    find_leaves(state.tree, state.totals[0].depth, points, leaves)
     for p in range(len(points)):
-        node = homes[p]
-        for k in range(crowd.live[node]):
-            out[p, crowd.arms[node, k]] = crowd.propensities[node, k]
+        node = leaves[p]
+        for k in range(state.live[node]):
+            out[p, state.arms[node, k]] = state.propensities[node, k]
 
 
 @inlined
@@ -72,21 +65,20 @@ def serve(
     rng: np.random.Generator,
 ) -> None:
     """Let target users come; until the next step the tree and the policy stand still."""
-    live, propensities = crowd.live, crowd.propensities
-    hits, pulls, rewards = crowd.hits, crowd.pulls, crowd.rewards
-    homes = fixed.homes[: stop - start]
-    depth = crowd.totals[DEPTH]
-    find(crowd.axis, crowd.middle, crowd.child, depth, people.contexts[start:stop], homes)
+    state, hits, leaves = crowd.learner, crowd.hits, fixed.leaves[: stop - start]
+    live, propensities = state.live, state.propensities
+    pulls, rewards, totals = state.pulls, state.rewards, state.totals[0]
+    find_leaves(state.tree, totals.depth, people.contexts[start:stop], leaves)
     for i in range(start, stop):
-        node = homes[i - start]
-        place = draw(propensities, node, live[node], rng)
-        arms[i] = crowd.arms[node, place]
+        node = leaves[i - start]
+        column = draw_arm(propensities, node, live[node], rng)
+        arms[i] = state.arms[node, column]
         if live[node] > 1:
             hits[node, 0] += 1
-            pulls[node, 0, place] += 1.0
-            rewards[node, 0, place] += outcome(people, i, arms[i], rng)
-    crowd.fresh[0] += stop - start
-    crowd.totals[REPORTS] += stop - start
+            pulls[node, 0, column] += 1.0
+            rewards[node, 0, column] += outcome(people, i, arms[i], rng)
+    state.fresh[0] += stop - start
+    totals.reports += stop - start
 
 
 @inlined
@@ -100,27 +92,27 @@ def contribute(
     rng: np.random.Generator,
 ) -> None:
     """Let the rows of a log come."""
-    homes = fixed.homes[: stop - start]
-    depth = crowd.totals[DEPTH]
-    find(crowd.axis, crowd.middle, crowd.child, depth, rows.contexts[start:stop], homes)
+    state, leaves = crowd.learner, fixed.leaves[: stop - start]
+    totals = state.totals[0]
+    find_leaves(state.tree, totals.depth, rows.contexts[start:stop], leaves)
     for i in range(start, stop):
-        node = homes[i - start]
-        if crowd.live[node] > 1:
+        node = leaves[i - start]
+        if state.live[node] > 1:
             crowd.hits[node, population] += 1
-            for place in range(crowd.live[node]):
-                if crowd.arms[node, place] == rows.arms[i]:
+            for column in range(state.live[node]):
+                if state.arms[node, column] == rows.arms[i]:
                     reward = outcome(rows, i, rows.arms[i], rng)
-                    crowd.pulls[node, population, place] += 1.0
-                    crowd.rewards[node, population, place] += reward
-    crowd.fresh[population] += stop - start
-    crowd.totals[REPORTS] += stop - start
+                    state.pulls[node, population, column] += 1.0
+                    state.rewards[node, population, column] += reward
+    state.fresh[population] += stop - start
+    totals.reports += stop - start
 
 
 @inlined
 def has_room(crowd: Crowd) -> bool:
-    """Say whether every contested bin can be cut."""
-    enough: bool = crowd.totals[NODES] + 2 * crowd.totals[CONTESTED] <= len(crowd.axis)
-    return enough
+    """Say whether every contested bin can be split."""
+    room: bool = learner_has_room(crowd.learner)
+    return room
 
 
 LOOP = compile_loop(
@@ -128,6 +120,6 @@ LOOP = compile_loop(
     serve=serve,
     probabilities=probabilities,
     contribute=contribute,
-    step=step,
+    step=make_step,
     has_room=has_room,
 )

@@ -13,28 +13,28 @@ from sottovoce.shared.report import Report
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """The contested cells of all releases from ``since`` until the next layout."""
+class AskedCells:
+    """The contested cells of all releases from ``since`` until the next that has others."""
 
     since: int
     cells: tuple[Cell, ...]
 
 
-class LdpmabLayouts:
-    """The layouts of all releases so far, oldest first. Implements ``Layouts``."""
+class LdpmabReleases:
+    """The contested cells of all releases so far, oldest first. Implements ``PastReleases``."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
-        self._layouts: list[Layout] = []
+        self._asked: list[AskedCells] = []
 
     def record(self, release: Release) -> None:
         """Add the newest release."""
-        if not self._layouts or self._layouts[-1].cells != release.cells:
-            self._layouts.append(Layout(release.version, release.cells))
+        if not self._asked or self._asked[-1].cells != release.cells:
+            self._asked.append(AskedCells(release.version, release.cells))
 
-    def of(self, version: int) -> Layout:
-        """Return the layout of a release."""
-        return self._layouts[bisect_right(self._layouts, version, key=_since) - 1]
+    def of(self, version: int) -> AskedCells:
+        """Return the contested cells of a release."""
+        return self._asked[bisect_right(self._asked, version, key=_since) - 1]
 
     def check(self, report: Report) -> None:
         """Refuse a payload that is not of its release, or that no device would send."""
@@ -70,24 +70,24 @@ class LdpmabLayouts:
         raise AssertionError("ldpmab has no bytes to unpack")
 
     def to_table(self) -> list[Any]:
-        """Write every layout: since when, and its cells."""
-        return [[layout.since, layout.cells] for layout in self._layouts]
+        """Write since when other cells were contested, and which."""
+        return [[asked.since, asked.cells] for asked in self._asked]
 
     @classmethod
-    def from_table(cls, release: Release, table: Any) -> "LdpmabLayouts":
+    def from_table(cls, release: Release, table: Any) -> "LdpmabReleases":
         """Read what ``to_table`` wrote when a release was the newest."""
-        layouts = cls(release.experiment)
-        layouts._layouts = [
-            Layout(int(since), tuple((str(path), int(arm)) for path, arm in cells))
+        past = cls(release.experiment)
+        past._asked = [
+            AskedCells(int(since), tuple((str(path), int(arm)) for path, arm in cells))
             for since, cells in table
         ]
-        since = [layout.since for layout in layouts._layouts]
+        since = [asked.since for asked in past._asked]
         if since[0] != 1 or since != sorted(set(since)) or since[-1] > release.version:
-            raise ValueError("its layouts are not in order")
-        if layouts._layouts[-1].cells != release.cells:
-            raise ValueError("its last layout is not that of its release")
-        return layouts
+            raise ValueError("its past releases are not in order")
+        if past._asked[-1].cells != release.cells:
+            raise ValueError("its last release is not the one it has")
+        return past
 
 
-def _since(layout: Layout) -> int:
-    return layout.since
+def _since(asked: AskedCells) -> int:
+    return asked.since

@@ -1,0 +1,194 @@
+"""``ldpmab`` as the learner uses it: the state, and the cells of past releases."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from sottovoce.estimate.diagnosis import Diagnosis, Source
+from sottovoce.estimate.gate import Batch, Gate
+from sottovoce.estimate.history import Certificate, Event
+from sottovoce.estimate.ldpmab.constants import constants
+from sottovoce.estimate.ldpmab.past_releases import LdpmabReleases
+from sottovoce.estimate.ldpmab.publish import history_of, paths_of, release_of, state_of
+from sottovoce.estimate.ldpmab.rules import estimate_bin
+from sottovoce.estimate.ldpmab.state import Counts, Floats, State, initial_state, with_room
+from sottovoce.estimate.ldpmab.step import Coins, counted_populations, new_verdict, step, sums_of
+from sottovoce.estimate.method import CellEstimate
+from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.release import Cell, Release
+
+
+@dataclass(frozen=True, slots=True)
+class CellMatch:
+    """Which cells of a report's release still stand, and where in the state they are.
+
+    A cell that stands today stood in every earlier release that had its bin, for arms are only
+    ever dropped: a bin counts a user for all of its cells or for none.
+
+    reported: the position of each such cell among those of the report.
+    nodes, columns: where its sums are.
+    bins: the nodes of these cells, each once.
+    """
+
+    reported: Counts
+    nodes: Counts
+    columns: Counts
+    bins: Counts
+
+    @classmethod
+    def of(cls, cells: Sequence[Cell], state: State) -> "CellMatch":
+        """Match the cells of a report's release with those of today."""
+        position = {cell: index for index, cell in enumerate(cells)}
+        paths = paths_of(state)
+        matches = [
+            (position[paths[node], arm], node, column)
+            for node in state.contested[: state.totals[0].contested].tolist()
+            for column, arm in enumerate(state.arms[node, : state.live[node]].tolist())
+            if (paths[node], arm) in position
+        ]
+        reported, nodes, columns = np.array(matches, dtype=np.int64).reshape(-1, 3).T
+        bins = np.array(list(dict.fromkeys(nodes.tolist())), dtype=np.int64)
+        return cls(reported, nodes, columns, bins)
+
+
+class LdpmabEstimator:
+    """Implements ``Estimator``."""
+
+    def __init__(self, release: Release, state: State, past: LdpmabReleases) -> None:
+        self.release = release
+        self.gate = Gate(release.experiment, past, newest=release.version)
+        self.state = state
+        self._constants = constants(release.experiment)
+        self._past = past
+        self._matches: dict[int, CellMatch] = {}
+
+    def absorb(self, batch: Batch) -> int:
+        """Add a report to the sums: Ṽ and Ũ of each cell that still stands, one user in its bin."""
+        report, state = batch.report, self.state
+        asked = self._past.of(report.release)
+        if asked.since not in self._matches:
+            self._matches[asked.since] = CellMatch.of(asked.cells, state)
+        match = self._matches[asked.since]
+        population = report.population
+        values = np.asarray(cast(tuple[float, ...], report.payload)).reshape(2, -1)
+        state.rewards[match.nodes, population, match.columns] += values[0, match.reported]
+        state.pulls[match.nodes, population, match.columns] += values[1, match.reported]
+        state.users[match.bins, population] += 1
+        state.fresh[population] += 1
+        return len(asked.cells) - len(match.nodes)
+
+    def step(self) -> list[Event]:
+        """Bounds → eliminate → refine."""
+        experiment = self.release.experiment
+        self.state = state = with_room(self.state, self._constants)
+        step(state, self._constants, Coins(experiment.seed, paths_of(state)))
+        events = [dated.event for dated in history_of(state)]
+        totals = state.totals[0]
+        totals.events = 0
+        if totals.release != self.release.version:
+            # From low to high, so that the next step's events are in that order, too.
+            paths, contested = paths_of(state), state.contested[: totals.contested]
+            contested[:] = sorted(contested.tolist(), key=paths.__getitem__)
+            self.release = release_of(experiment, state)
+            self.gate.publish(self.release)
+            self._matches.clear()
+        return events
+
+    def estimates(self) -> list[CellEstimate]:
+        """Return f̃ and r of each contested cell, as the next step would see them."""
+        counted = counted_populations(self.state, self._constants)
+        paths, names = paths_of(self.state), self.release.experiment.arms
+        estimates = []
+        for node in self.state.contested[: self.state.totals[0].contested].tolist():
+            arms = self.state.arms[node, : self.state.live[node]].tolist()
+            sums = sums_of(self.state, node)
+            sums = sums._replace(running=sums.running.copy())
+            found = new_verdict(len(arms))
+            estimate_bin(sums, counted, self._constants, found)
+            numbers = zip(arms, found.estimates.tolist(), found.radii.tolist(), strict=True)
+            for arm, estimate, radius in numbers:
+                known = (estimate, radius) if radius else (None, None)
+                estimates.append(CellEstimate(paths[node], names[arm], *known))
+        return estimates
+
+    def certificates(self) -> tuple[Certificate, ...]:
+        """Return none: the paper's method has no certificates."""
+        return ()
+
+    def diagnose(self, reports: Sequence[int]) -> Diagnosis:
+        """Say what the privacy budgets tell; the paper's method asks nobody how it went."""
+        target, *others = self.release.experiment.populations
+        return Diagnosis(
+            tuple(
+                Source(
+                    population=each.name,
+                    epsilon=each.epsilon,
+                    reports=reports[m],
+                    expected=each.users,
+                    # The noise of V and U has a standard deviation that goes with 1/ε.
+                    worth=(each.epsilon / target.epsilon) ** 2,
+                    exploration=None,
+                    overlap=None,
+                    promises=None,
+                    harmful=False,
+                )
+                for m, each in enumerate(others, start=1)
+            ),
+            audit=None,
+        )
+
+    def to_table(self) -> dict[str, Any]:
+        """Write the past releases, and the sums of the contested cells in their order."""
+        state, cells = self.state, CellMatch.of(self.release.cells, self.state)
+        return {
+            "past": self._past.to_table(),
+            "reported": (state.fresh > 0).tolist(),
+            "rewards": state.rewards[cells.nodes, :, cells.columns].T.tolist(),
+            "pulls": state.pulls[cells.nodes, :, cells.columns].T.tolist(),
+            "users": state.users[cells.bins].T.tolist(),
+            "running": state.running[cells.nodes, :, cells.columns].T.tolist(),
+        }
+
+
+def begin(experiment: Experiment) -> LdpmabEstimator:
+    """Begin with one bin and all arms."""
+    state = initial_state(constants(experiment))
+    release = release_of(experiment, state)
+    past = LdpmabReleases(experiment)
+    past.record(release)
+    return LdpmabEstimator(release, state, past)
+
+
+def resume(release: Release, table: dict[str, Any]) -> LdpmabEstimator:
+    """Read what ``to_table`` wrote; what is inconsistent raises ValueError or the like."""
+    populations, count = len(release.experiment.populations), len(release.cells)
+    past = LdpmabReleases.from_table(release, table["past"])
+    reported = list(map(bool, table["reported"]))
+    if len(reported) != populations:
+        raise ValueError("its counts do not fit its populations")
+    state = state_of(release)
+    cells = CellMatch.of(release.cells, state)
+    state.fresh[:] = reported
+    for name, sums in (("rewards", state.rewards), ("pulls", state.pulls)):
+        sums[cells.nodes, :, cells.columns] = _array(table, name, (populations, count)).T
+    state.running[cells.nodes, :, cells.columns] = _array(table, "running", (3, count)).T
+    state.users[cells.bins] = _counts(table, "users", (populations, len(release.contested))).T
+    return LdpmabEstimator(release, state, past)
+
+
+def _array(table: dict[str, Any], name: str, shape: tuple[int, int]) -> Floats:
+    array = np.array(table[name], dtype=np.float64)
+    if array.size == 0:  # everything is settled, and JSON does not keep the shape of nothing
+        array = array.reshape(shape)
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be {shape} finite numbers")
+    return array
+
+
+def _counts(table: dict[str, Any], name: str, shape: tuple[int, int]) -> Counts:
+    array = _array(table, name, shape)
+    if (array < 0).any() or (array != array.round()).any():
+        raise ValueError(f"{name} must be whole numbers >= 0")
+    return array.astype(np.int64)
