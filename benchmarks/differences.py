@@ -13,7 +13,7 @@ import numpy as np
 import sottovoce as sv
 from sottovoce.estimate.ldpmab.constants import Constants, constants
 from sottovoce.lab.environments import Exponential
-from sottovoce.lab.ldpmab import policy
+from sottovoce.lab.ldpmab import crowd
 from sottovoce.lab.simulate import Auxiliary, simulate
 from sottovoce.shared.partition import HALVINGS
 
@@ -57,7 +57,7 @@ def regret(epsilon: float, change: Any, **settings: Any) -> str:
         authors = constants(experiment)
         return authors._replace(**change(authors))
 
-    with patch.object(policy, "constants", changed):
+    with patch.object(crowd, "constants", changed):
         values = [simulate(world, seed=seed, **settings) for seed in range(REPS)]
     totals = [value.regret[-1] for value in values]
     return f"{np.mean(totals):.0f} ± {np.std(totals, ddof=1) / REPS**0.5:.0f}"

@@ -56,7 +56,8 @@ def collect(
     for i in range(len(reports)):
         features(context, descent.phi)
         send(descent, rng, population, arm, reward)
-        reports[i] = descent.report
+        for j in range(len(descent.report)):
+            reports[i, j] = descent.report[j]
 
 
 def loss(theta: Floats, context: Any, reward: float, width: int) -> float:

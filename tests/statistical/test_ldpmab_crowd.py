@@ -17,10 +17,9 @@ from sottovoce.estimate.history import Elimination, Split
 from sottovoce.estimate.ldpmab.constants import constants
 from sottovoce.estimate.ldpmab.publish import history_of, paths_of, release_of
 from sottovoce.estimate.ldpmab.state import State, initial_state
-from sottovoce.estimate.ldpmab.step import Coins, split, step
+from sottovoce.estimate.ldpmab.step import Coins, new_scratch, split, step
 from sottovoce.lab.environments import Exponential, Slope, behaviour, draw_people
 from sottovoce.lab.ldpmab import noise
-from sottovoce.lab.ldpmab.crowd import Crowd
 from sottovoce.lab.people import meet
 from sottovoce.lab.simulate import Auxiliary, simulate
 from support.insides import copy_of, crowd_of, state_of
@@ -275,10 +274,10 @@ def test_from_the_same_sums_the_crowd_and_the_learner_decide_the_same(preset: An
         in_crowd = copy_of(learner)
         learner.users[learner.contested[: learner.totals[0].contested]] += learner.fresh
         owed = np.zeros_like(learner.users) - learner.fresh  # cancels the noise of these reports
-        crowd = Crowd(in_crowd, owed, np.zeros_like(owed))
-        source = noise.Source(crowd.owed, crowd.hits, False, rng)
-        noise.learner_step(in_crowd, constants(experiment), source)
-        step(learner, constants(experiment), Coins(0, paths_of(learner)))
+        source = noise.Source(owed, np.zeros_like(owed), False, rng)
+        settings = constants(experiment)
+        noise.learner_step(in_crowd, settings, new_scratch(settings), source)
+        step(learner, settings, new_scratch(settings), Coins(0, paths_of(learner)))
         ours = {policy.path: policy for policy in release_of(experiment, in_crowd).bins}
         theirs = {policy.path: policy for policy in release_of(experiment, learner).bins}
         assert ours.keys() == theirs.keys()

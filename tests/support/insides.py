@@ -23,7 +23,7 @@ def crowd_of(result: "Result") -> Any:
     """The sums of an ``ldpmab`` learner in a crowd."""
     policy: Any = result.policy
     assert policy.experiment.settings.name == "ldpmab"
-    return policy.state.learner
+    return policy.state
 
 
 def whisper_state_of(whose: "sv.Learner | Result") -> State:

@@ -161,8 +161,8 @@ def test_a_run_does_not_care_how_much_room_it_began_with(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Growing in the middle of a run changes nothing."""
+    from sottovoce.estimate.ldpmab import state as ldpmab_state
     from sottovoce.estimate.whisper import state as whisper_state
-    from sottovoce.lab.ldpmab import state as ldpmab_state
 
     settings: dict[str, Any] = {"epsilon": 1024, "n": 20_000, "seed": 5, "method": method}
     settings["auxiliary"] = [Auxiliary(40_000, 1024)] if method == "whisper" else []

@@ -44,8 +44,18 @@ def split_node(tree: Tree, node: int, axis: int, lower: int) -> None:
     tree.axis[node], tree.middle[node], tree.child[node] = axis, middle, lower
     for side in range(2):
         tree.depth[lower + side] = tree.depth[node] + 1
-        tree.edges[lower + side] = tree.edges[node]
+        for j in range(tree.edges.shape[1]):
+            for end in range(2):
+                tree.edges[lower + side, j, end] = tree.edges[node, j, end]
         tree.edges[lower + side, axis, 1 - side] = middle
+
+
+def leaf_of(tree: Tree, point: Floats) -> int:
+    """Return the leaf that holds a point."""
+    node = 0
+    while tree.child[node] != node:
+        node = tree.child[node] + (point[tree.axis[node]] >= tree.middle[node])
+    return node
 
 
 def node_paths(tree: Tree, nodes: int) -> list[str]:

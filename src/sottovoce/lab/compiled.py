@@ -3,6 +3,10 @@
 ``estimate`` and ``shared`` know nothing of compilers. Here their plain functions are handed to
 numba unchanged. There is no second copy of any rule that could drift.
 
+Most of them make no arrays, and are compiled without numba's runtime for these. With it, each call
+counts references to every array of a tuple that it is handed, which takes longer than the work. To
+compile a function that does make arrays is then an error; ``allocate`` allows it.
+
 Compiled code is kept in a folder named after the source it was made from, so that an edited rule
 never meets a stale kernel.
 """
@@ -22,7 +26,10 @@ Function = Callable[..., Any]
 
 
 def compile_rules(
-    *modules: ModuleType, inline: bool, replace: Mapping[Function, Function] | None = None
+    *modules: ModuleType,
+    inline: bool,
+    allocate: bool = False,
+    replace: Mapping[Function, Function] | None = None,
 ) -> dict[Function, Function]:
     """Compile all functions of some modules; return the compiled form of each.
 
@@ -30,6 +37,7 @@ def compile_rules(
     replaced in them, by their compiled form, whatever name they go by.
 
     inline: into each of their callers, for small functions; large ones take long to compile so.
+    allocate: whether some of them make arrays.
     replace: functions to be called in place of some of the modules' own; compiled ones.
     """
     forms: dict[Function, Function] = dict(replace or {})
@@ -41,7 +49,7 @@ def compile_rules(
             own = isinstance(function, FunctionType) and function.__module__ == module.__name__
             if own and function not in forms:
                 copy = _copy(function, world, name)
-                forms[function] = numba.njit(cache=True, forceinline=inline)(copy)
+                forms[function] = _compile(copy, inline=inline, allocate=allocate)
     for world in worlds:
         for word, value in world.items():
             if isinstance(value, FunctionType) and value in forms:
@@ -55,14 +63,18 @@ def compile_for(name: str, function: Function, replace: Mapping[str, Any]) -> Fu
 
 
 def compiled(function: Function) -> Function:
-    """Compile one of the lab's own functions."""
-    kernel: Function = numba.njit(cache=True)(function)
-    return kernel
+    """Compile one of the lab's own functions, which makes no arrays."""
+    return _compile(function, inline=False, allocate=False)
 
 
 def inlined(function: Function) -> Function:
     """Compile a small function into each of its callers; a call would cost more than its work."""
-    kernel: Function = numba.njit(cache=True, forceinline=True)(function)
+    return _compile(function, inline=True, allocate=False)
+
+
+def _compile(function: Function, *, inline: bool, allocate: bool) -> Function:
+    runtime: Any = {"_nrt": allocate}  # an option that numba's types do not know
+    kernel: Function = numba.njit(cache=True, forceinline=inline, **runtime)(function)
     return kernel
 
 

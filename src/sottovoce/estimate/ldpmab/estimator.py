@@ -14,7 +14,14 @@ from sottovoce.estimate.ldpmab.past_releases import LdpmabReleases
 from sottovoce.estimate.ldpmab.publish import history_of, paths_of, release_of, state_of
 from sottovoce.estimate.ldpmab.rules import estimate_bin
 from sottovoce.estimate.ldpmab.state import Counts, Floats, State, initial_state, with_room
-from sottovoce.estimate.ldpmab.step import Coins, counted_populations, new_verdict, step, sums_of
+from sottovoce.estimate.ldpmab.step import (
+    Coins,
+    first_columns,
+    mark_counted,
+    new_scratch,
+    step,
+    sums_of,
+)
 from sottovoce.estimate.method import CellEstimate
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Cell, Release
@@ -61,6 +68,7 @@ class LdpmabEstimator:
         self.gate = Gate(release.experiment, past, newest=release.version)
         self.state = state
         self._constants = constants(release.experiment)
+        self._scratch = new_scratch(self._constants)
         self._past = past
         self._matches: dict[int, CellMatch] = {}
 
@@ -83,7 +91,8 @@ class LdpmabEstimator:
         """Bounds → eliminate → refine."""
         experiment = self.release.experiment
         self.state = state = with_room(self.state, self._constants)
-        step(state, self._constants, Coins(experiment.seed, paths_of(state)))
+        coins = Coins(experiment.seed, paths_of(state))
+        step(state, self._constants, self._scratch, coins)
         events = [dated.event for dated in history_of(state)]
         totals = state.totals[0]
         totals.events = 0
@@ -98,14 +107,15 @@ class LdpmabEstimator:
 
     def estimates(self) -> list[CellEstimate]:
         """Return f̃ and r of each contested cell, as the next step would see them."""
-        counted = counted_populations(self.state, self._constants)
+        counted = self._scratch.counted
+        mark_counted(self.state, self._constants, counted)
         paths, names = paths_of(self.state), self.release.experiment.arms
         estimates = []
         for node in self.state.contested[: self.state.totals[0].contested].tolist():
             arms = self.state.arms[node, : self.state.live[node]].tolist()
             sums = sums_of(self.state, node)
             sums = sums._replace(running=sums.running.copy())
-            found = new_verdict(len(arms))
+            found = first_columns(self._scratch.verdict, len(arms))
             estimate_bin(sums, counted, self._constants, found)
             numbers = zip(arms, found.estimates.tolist(), found.radii.tolist(), strict=True)
             for arm, estimate, radius in numbers:

@@ -18,6 +18,20 @@ if TYPE_CHECKING:
     from sottovoce.estimate.ldpmab.state import State
 
 
+class Scratch(NamedTuple):
+    """Room for what a step works out on the way, so that its compiled form makes no arrays."""
+
+    counted: Flags  # (M+1,)
+    verdict: Verdict  # (K,) each
+
+
+def new_scratch(constants: "Constants") -> Scratch:
+    """Return room for any bin."""
+    k = constants.arms
+    verdict = Verdict(np.empty(k), np.empty(k), np.empty(k, dtype=np.bool_), np.empty(k))
+    return Scratch(np.empty(len(constants.epsilons), dtype=np.bool_), verdict)
+
+
 class Coins(NamedTuple):
     """What decides between a bin's longest edges: the experiment's seed, and the bin's path."""
 
@@ -40,14 +54,13 @@ def choose_axis(state: "State", node: int, coins: Any) -> int:
     return cast(int, axis)  # bins that cannot be halved are as deep as bins get: see ``constants``
 
 
-def step(state: "State", constants: "Constants", coins: Any) -> None:
+def step(state: "State", constants: "Constants", scratch: Scratch, coins: Any) -> None:
     """Bounds → eliminate → refine, for every contested bin; a new release if anything changed.
 
     coins: what ``is_ready`` and ``choose_axis`` draw from.
     """
     totals = state.totals[0]
-    counted = counted_populations(state, constants)
-    verdict = new_verdict(constants.arms)
+    mark_counted(state, constants, scratch.counted)
     contested, born = totals.contested, totals.nodes
     totals.contested = 0
     changed = False
@@ -55,8 +68,8 @@ def step(state: "State", constants: "Constants", coins: Any) -> None:
         node = state.contested[position]
         refine = False
         if is_ready(state, constants, node, coins):
-            found = first_columns(verdict, state.live[node])
-            estimate_bin(sums_of(state, node), counted, constants, found)
+            found = first_columns(scratch.verdict, state.live[node])
+            estimate_bin(sums_of(state, node), scratch.counted, constants, found)
             refine = judge_bin(state.tree.depth[node], found, constants)
             changed |= carry_out(state, node, found)
         if refine:
@@ -70,16 +83,14 @@ def step(state: "State", constants: "Constants", coins: Any) -> None:
     state.fresh[:] = 0
 
 
-def counted_populations(state: "State", constants: "Constants") -> Flags:
-    """Return which populations take part (M+1,).
+def mark_counted(state: "State", constants: "Constants", counted: Flags) -> None:
+    """Fill in which populations take part (M+1,).
 
     The authors' running sums grow by those that reported since the last step; the paper's
     estimator always takes all.
     """
-    counted = np.ones(len(state.fresh), dtype=np.bool_)
-    if constants.running_sums:
-        counted[:] = state.fresh > 0
-    return counted
+    for m in range(len(counted)):
+        counted[m] = not constants.running_sums or state.fresh[m] > 0
 
 
 def sums_of(state: "State", node: int) -> BinSums:
@@ -91,11 +102,6 @@ def sums_of(state: "State", node: int) -> BinSums:
         state.rewards[node, :, :live],
         state.running[node, :, :live],
     )
-
-
-def new_verdict(arms: int) -> Verdict:
-    """Return room for a verdict on so many arms."""
-    return Verdict(np.empty(arms), np.empty(arms), np.empty(arms, dtype=np.bool_), np.empty(arms))
 
 
 def first_columns(verdict: Verdict, live: int) -> Verdict:
@@ -124,9 +130,11 @@ def carry_out(state: "State", node: int, verdict: Verdict) -> bool:
         state.propensities[node, stays] = chance
         if stays < k:
             state.arms[node, stays] = state.arms[node, k]
-            state.pulls[node, :, stays] = state.pulls[node, :, k]
-            state.rewards[node, :, stays] = state.rewards[node, :, k]
-            state.running[node, :, stays] = state.running[node, :, k]
+            for m in range(len(state.fresh)):
+                state.pulls[node, m, stays] = state.pulls[node, m, k]
+                state.rewards[node, m, stays] = state.rewards[node, m, k]
+            for row in range(3):
+                state.running[node, row, stays] = state.running[node, row, k]
         stays += 1
     state.live[node] = stays
     return changed
@@ -139,8 +147,9 @@ def split(state: "State", node: int, axis: int) -> None:
     split_node(state.tree, node, axis, lower)
     for half in range(lower, lower + 2):
         state.live[half] = live
-        state.arms[half, :live] = state.arms[node, :live]
-        state.propensities[half, :live] = 1.0 / live
+        for k in range(live):
+            state.arms[half, k] = state.arms[node, k]
+            state.propensities[half, k] = 1.0 / live
     totals.nodes += 2
     totals.depth = max(totals.depth, state.tree.depth[lower])
     log_event(state, node, axis, -1)

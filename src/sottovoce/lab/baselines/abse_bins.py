@@ -23,11 +23,11 @@ class Bins(NamedTuple):
 
     child: Counts  # (S,) the first of its 2^d children, which stand together; 0 for a leaf
     depth: Counts  # (S,)
-    arms: Counts  # (S, K) the live arms, in the first ``live`` places
+    arms: Counts  # (S, K) the live arms, in the first ``live`` columns
     live: Counts  # (S,)
-    turn: Counts  # (S,) whose turn it is, as a place among the live arms
+    turn: Counts  # (S,) whose turn it is, as a column among the live arms
     rounds: Counts  # (S,) full rounds
-    sums: Floats  # (S, K) rewards, by place
+    sums: Floats  # (S, K) rewards, by column
     events: Counts  # (S·K, 4) people, kind, node, arm
     totals: Counts  # (3,) nodes, events, people
     spare: int  # room for the nodes that may be born before the next step
@@ -47,33 +47,33 @@ def find(child: Counts, point: Floats) -> int:
     node = 0
     scale = 1.0
     while child[node] > 0:
-        place = 0
+        column = 0
         scale *= 2.0
         for axis in range(len(point)):
             # The upper half of this bin is the odd half of the cube; 1 itself is in the last.
             scaled = int(min(point[axis] * scale, scale - 1.0))
-            place = 2 * place + scaled % 2
-        node = child[node] + place
+            column = 2 * column + scaled % 2
+        node = child[node] + column
     return node
 
 
 @inlined
 def drop(bins: Bins, numbers: Numbers, node: int) -> None:
     """Policy 1, after a round: keep the arms within 2·U(s, n|B|^d) of the best mean."""
-    arms, sums, totals = bins.arms[node], bins.sums[node], bins.totals
+    arms, sums = bins.arms[node], bins.sums[node]
     s = bins.rounds[node]
     logarithm = max(np.log(numbers.expected[bins.depth[node]] / s), 1.0)
     radius = 2.0 * numbers.constant * np.sqrt(logarithm / s)
     live = bins.live[node]
-    best = sums[:live].max()
-    kept = 0
-    for place in range(live):
-        if sums[place] >= best - radius * s:
-            arms[kept], sums[kept] = arms[place], sums[place]
+    best, kept = sums[0], 0
+    for column in range(1, live):
+        best = max(best, sums[column])
+    for column in range(live):
+        if sums[column] >= best - radius * s:
+            arms[kept], sums[kept] = arms[column], sums[column]
             kept += 1
         else:
-            bins.events[totals[EVENTS]] = (totals[PEOPLE], ELIMINATED, node, arms[place])
-            totals[EVENTS] += 1
+            log_event(bins, ELIMINATED, node, arms[column])
     bins.live[node] = kept
 
 
@@ -87,9 +87,17 @@ def split(bins: Bins, node: int, children: int) -> None:
     for one in range(first, first + children):
         bins.depth[one] = bins.depth[node] + 1
         bins.live[one] = live
-        bins.arms[one, :live] = bins.arms[node, :live]
-    bins.events[totals[EVENTS]] = (totals[PEOPLE], SPLIT, node, 0)
-    totals[EVENTS] += 1
+        for column in range(live):
+            bins.arms[one, column] = bins.arms[node, column]
+    log_event(bins, SPLIT, node, 0)
+
+
+@inlined
+def log_event(bins: Bins, kind: int, node: int, arm: int) -> None:
+    """Write down that an arm was dropped, or a bin split."""
+    event = bins.events[bins.totals[EVENTS]]
+    event[0], event[1], event[2], event[3] = bins.totals[PEOPLE], kind, node, arm
+    bins.totals[EVENTS] += 1
 
 
 @compiled
@@ -98,8 +106,8 @@ def probabilities(bins: Bins, numbers: Numbers, points: Floats, out: Floats) -> 
     out[:] = 0.0
     for p in range(len(points)):
         node = find(bins.child, points[p])
-        for place in range(bins.live[node]):
-            out[p, bins.arms[node, place]] = 1.0 / bins.live[node]
+        for column in range(bins.live[node]):
+            out[p, bins.arms[node, column]] = 1.0 / bins.live[node]
 
 
 @inlined
@@ -117,11 +125,11 @@ def serve(
     children = 2 ** people.contexts.shape[1]
     for i in range(start, stop):
         node = find(bins.child, people.contexts[i])
-        place = turn[node]
-        arms[i] = bins.arms[node, place]
+        column = turn[node]
+        arms[i] = bins.arms[node, column]
         totals[PEOPLE] += 1
         if bins.live[node] > 1:
-            bins.sums[node, place] += outcome(people, i, arms[i], rng)
+            bins.sums[node, column] += outcome(people, i, arms[i], rng)
             turn[node] += 1
             if turn[node] == bins.live[node]:
                 turn[node] = 0
@@ -205,8 +213,8 @@ class AbsePolicy:
         paths = [""] * int(self.state.totals[NODES])
         for node, path in enumerate(paths):
             first = int(self.state.child[node])
-            for place in range(2**d if first else 0):
-                paths[first + place] = path + format(place, f"0{d}b")
+            for column in range(2**d if first else 0):
+                paths[first + column] = path + format(column, f"0{d}b")
         return paths
 
 

@@ -19,14 +19,14 @@ from sottovoce.estimate.ldpmab import state as states
 from sottovoce.estimate.ldpmab.constants import Constants
 from sottovoce.estimate.ldpmab.state import Counts, State
 from sottovoce.lab.compiled import compile_rules, inlined
-from sottovoce.lab.ldpmab.crowd import Crowd, Fixed
+from sottovoce.lab.ldpmab.crowd import Devices
 from sottovoce.shared.ldpmab import laplace
 
 laplace_scale = compile_rules(laplace, inline=True)[laplace.laplace_scale]
 
 
 class Source(NamedTuple):
-    """What noise and splits are drawn from."""
+    """What noise and splits are drawn from; see ``Devices``."""
 
     owed: Counts
     hits: Counts
@@ -86,9 +86,17 @@ def laplace_sum(rng: np.random.Generator, count: int, shift: float, slope: float
 def draw_axis(state: State, node: int, source: Source) -> int:
     """Draw one of a bin's longest edges (Algorithm 1, line 1). Stands in for ``choose_axis``."""
     edges = state.tree.edges[node]
-    lengths = edges[:, 1] - edges[:, 0]
-    ties = np.flatnonzero(lengths == lengths.max())
-    axis: int = ties[int(source.rng.random() * len(ties))]
+    longest, ties = 0.0, 0
+    for j in range(len(edges)):
+        length = edges[j, 1] - edges[j, 0]
+        if length > longest:
+            longest, ties = length, 0
+        ties += length == longest
+    drawn = int(source.rng.random() * ties)
+    axis = 0
+    while drawn > 0 or edges[axis, 1] - edges[axis, 0] < longest:
+        drawn -= edges[axis, 1] - edges[axis, 0] == longest
+        axis += 1
     return axis
 
 
@@ -97,11 +105,12 @@ _learner = compile_rules(
     inline=True,
     replace={step.is_ready: draw_noise, step.choose_axis: draw_axis},
 )
-learner_step, learner_has_room = _learner[step.step], _learner[states.has_room]
+learner_step, has_room = _learner[step.step], _learner[states.has_room]
+leaf_of = _learner[tree.leaf_of]
 
 
 @inlined
-def make_step(crowd: Crowd, fixed: Fixed, rng: np.random.Generator) -> None:
+def make_step(state: State, devices: Devices, rng: np.random.Generator) -> None:
     """Draw the noise that is due, and let the learner decide."""
-    source = Source(crowd.owed, crowd.hits, fixed.leaking, rng)
-    learner_step(crowd.learner, fixed.constants, source)
+    source = Source(devices.owed, devices.hits, devices.leaking, rng)
+    learner_step(state, devices.constants, devices.scratch, source)

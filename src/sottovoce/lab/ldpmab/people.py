@@ -6,13 +6,13 @@ twenty arrays costs more than the work they do.
 
 import numpy as np
 
-from sottovoce.estimate.ldpmab.state import Counts, Floats
+from sottovoce.estimate.ldpmab.state import Counts, Floats, State
 from sottovoce.estimate.tree import Tree
 from sottovoce.lab.compiled import compiled, inlined
 from sottovoce.lab.driver import compile_loop, outcome
 from sottovoce.lab.environments import People, Rows
-from sottovoce.lab.ldpmab.crowd import Crowd, Fixed
-from sottovoce.lab.ldpmab.noise import learner_has_room, make_step
+from sottovoce.lab.ldpmab.crowd import Devices
+from sottovoce.lab.ldpmab.noise import has_room, leaf_of, make_step
 
 
 @inlined
@@ -42,22 +42,19 @@ def draw_arm(propensities: Floats, node: int, live: int, rng: np.random.Generato
 
 
 @compiled
-def probabilities(crowd: Crowd, fixed: Fixed, points: Floats, out: Floats) -> None:
+def probabilities(state: State, devices: Devices, points: Floats, out: Floats) -> None:
     """Fill in the chance of each arm at each point, (P, K)."""
-    state = crowd.learner
     out[:] = 0.0
-    leaves = np.empty(len(points), dtype=np.int64)
-    find_leaves(state.tree, state.totals[0].depth, points, leaves)
     for p in range(len(points)):
-        node = leaves[p]
+        node = leaf_of(state.tree, points[p])
         for k in range(state.live[node]):
             out[p, state.arms[node, k]] = state.propensities[node, k]
 
 
 @inlined
 def serve(
-    crowd: Crowd,
-    fixed: Fixed,
+    state: State,
+    devices: Devices,
     people: People,
     start: int,
     stop: int,
@@ -65,7 +62,7 @@ def serve(
     rng: np.random.Generator,
 ) -> None:
     """Let target users come; until the next step the tree and the policy stand still."""
-    state, hits, leaves = crowd.learner, crowd.hits, fixed.leaves[: stop - start]
+    hits, leaves = devices.hits, devices.leaves[: stop - start]
     live, propensities = state.live, state.propensities
     pulls, rewards, totals = state.pulls, state.rewards, state.totals[0]
     find_leaves(state.tree, totals.depth, people.contexts[start:stop], leaves)
@@ -83,8 +80,8 @@ def serve(
 
 @inlined
 def contribute(
-    crowd: Crowd,
-    fixed: Fixed,
+    state: State,
+    devices: Devices,
     rows: Rows,
     start: int,
     stop: int,
@@ -92,13 +89,13 @@ def contribute(
     rng: np.random.Generator,
 ) -> None:
     """Let the rows of a log come."""
-    state, leaves = crowd.learner, fixed.leaves[: stop - start]
+    leaves = devices.leaves[: stop - start]
     totals = state.totals[0]
     find_leaves(state.tree, totals.depth, rows.contexts[start:stop], leaves)
     for i in range(start, stop):
         node = leaves[i - start]
         if state.live[node] > 1:
-            crowd.hits[node, population] += 1
+            devices.hits[node, population] += 1
             for column in range(state.live[node]):
                 if state.arms[node, column] == rows.arms[i]:
                     reward = outcome(rows, i, rows.arms[i], rng)
@@ -106,13 +103,6 @@ def contribute(
                     state.rewards[node, population, column] += reward
     state.fresh[population] += stop - start
     totals.reports += stop - start
-
-
-@inlined
-def has_room(crowd: Crowd) -> bool:
-    """Say whether every contested bin can be split."""
-    room: bool = learner_has_room(crowd.learner)
-    return room
 
 
 LOOP = compile_loop(

@@ -1,14 +1,11 @@
 """The ``ldpmab`` crowd as the driver drives it; it grows when its tree needs room."""
 
-import numpy as np
-
 from sottovoce.estimate.history import DatedEvent
 from sottovoce.estimate.ldpmab.constants import constants
 from sottovoce.estimate.ldpmab.publish import history_of, release_of
 from sottovoce.estimate.ldpmab.state import initial_state, with_room
 from sottovoce.estimate.tree import copy_into
-from sottovoce.lab.driver import BLOCK
-from sottovoce.lab.ldpmab.crowd import Fixed, crowd_of
+from sottovoce.lab.ldpmab.crowd import Devices, new_devices
 from sottovoce.lab.ldpmab.people import LOOP
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
@@ -21,28 +18,29 @@ class LdpmabPolicy:
 
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
-        leaves = np.zeros(min(BLOCK, experiment.release_every), dtype=np.int64)
-        self._fixed = Fixed(constants(experiment), leaking=False, leaves=leaves)
-        self.state = crowd_of(initial_state(self._fixed.constants))
+        self.state = initial_state(constants(experiment))
+        self.devices = new_devices(experiment, self.state)
 
     def leak_noise(self) -> None:
         """NOT PRIVATE: let only the people inside a bin add noise to it; see ``simulate``."""
-        self._fixed = self._fixed._replace(leaking=True)
+        self.devices = self.devices._replace(leaking=True)
 
-    def fixed(self, population: int) -> Fixed:
-        """Return what the crowd goes by."""
-        return self._fixed
+    def fixed(self, population: int) -> Devices:
+        """Return the devices."""
+        return self.devices
 
     def grow(self) -> None:
         """Make room for every contested bin to be split."""
-        larger = crowd_of(with_room(self.state.learner, self._fixed.constants))
-        copy_into(larger[1:], self.state[1:])
-        self.state = larger
+        old = self.devices
+        self.state = with_room(self.state, old.constants)
+        new = new_devices(self.experiment, self.state)
+        copy_into((new.owed, new.hits), (old.owed, old.hits))
+        self.devices = old._replace(owed=new.owed, hits=new.hits)
 
     def history(self) -> tuple[DatedEvent, ...]:
         """Return eliminations and splits, with the number of all reports by then."""
-        return history_of(self.state.learner)
+        return history_of(self.state)
 
     def release(self) -> Release:
         """Return the policy now."""
-        return release_of(self.experiment, self.state.learner)
+        return release_of(self.experiment, self.state)

@@ -33,7 +33,9 @@ asked_kind, own_cell = _device[device.asked_kind], _device[device.own_cell]
 feature_share = _device[shared_cells.feature_share]
 
 _learner = compile_rules(
-    audit, decisions, measurement, smoothing, split, states, step, tally, inline=False
+    *(audit, decisions, measurement, smoothing, split, states, step, tally),
+    inline=False,
+    allocate=True,
 )
 add_rewards, learner_step = _learner[audit.add_rewards], _learner[step.step]
 hand_over, credit = _learner[tally.hand_over], _learner[tally.credit]
