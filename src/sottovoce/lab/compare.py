@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +15,7 @@ from sottovoce.estimate.diagnosis import Diagnosis
 from sottovoce.lab.data.playing import play, reward_at
 from sottovoce.lab.data.sample import DataSet
 from sottovoce.lab.data.table import Table
+from sottovoce.lab.methods import Begin, name_of
 from sottovoce.lab.reproduce.real.cases import (
     FRACTIONS,
     METHODS,
@@ -67,7 +69,7 @@ class Compared:
 def compare(
     table: Table,
     *,
-    methods: Sequence[str] = METHODS,
+    methods: Sequence[str | Begin] = METHODS,
     epsilon: float = 1.0,
     epsilon_aux: float = 4.0,
     reps: int = 5,
@@ -77,6 +79,7 @@ def compare(
 ) -> Compared:
     """Play every method on the table, with and without its auxiliary rows if it has any.
 
+    methods: their names, or policies of your own (see ``lab.driver``), each with a name of its own.
     epsilon_aux: the ε of every auxiliary population.
     heed: play ``whisper`` once more, so that it heeds the warnings of its diagnosis.
     out: a folder for ``compare.csv``, and for ``compare.jsonl``, which keeps the runs, so that
@@ -86,17 +89,19 @@ def compare(
     check.epsilon(epsilon_aux, what="epsilon_aux")
     # Loaded before any run, so that a wrong table costs nothing.
     data = table.load()
-    ranked = players(methods, auxiliary=bool(data.auxiliary))
+    own = {name_of(method): method for method in methods if not isinstance(method, str)}
+    names = [method if isinstance(method, str) else name_of(method) for method in methods]
+    ranked = players(names, auxiliary=bool(data.auxiliary), own=own)
     if heed and JUDGED not in ranked:
         rule = "be asked of whisper where there are auxiliary rows"
         raise ExperimentError(must("heed", rule, [str(player) for player in ranked]))
     budgets = [(float(epsilon), float(epsilon_aux))]
     cases = make_cases([data.name], ranked, budgets)
-    settings = [as_setting(case, _source(table)) for case in cases]
+    settings = [as_setting(case, _source(table), own=own) for case in cases]
     with TemporaryDirectory() as folder:
         path = Path(folder if out is None else out) / "compare.jsonl"
         runs = sweep(
-            mean_rewards,
+            partial(mean_rewards, own=own),
             settings,
             reps=reps,
             path=path,

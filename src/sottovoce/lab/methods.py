@@ -1,8 +1,10 @@
 """What ``simulate`` can play: methods with a learner, baselines, and policies of anybody's own."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
+from uuid import uuid4
 
 from sottovoce.lab.baselines.abse import Abse
 from sottovoce.lab.baselines.linear import Linear
@@ -55,7 +57,7 @@ def method_of(value: Any) -> LabMethod:
         came = f"the class {value.__name__}: add ()"
         raise ExperimentError(must("a method", "be an object", came))
     if callable(value):
-        return LabMethod(_name_of(value), value)
+        return LabMethod(name_of(value), value)
     name = value.get("name") if isinstance(value, Mapping) else value
     if isinstance(name, str) and name not in method_names():
         return LabMethod(name, baseline_from(value))
@@ -79,11 +81,22 @@ def baseline_from(value: Mapping[str, Any] | str) -> Abse | Linear | Neural:
 
 def baseline_to_table(baseline: Abse | Linear | Neural) -> dict[str, Any]:
     """Write a baseline as ``baseline_from`` reads it."""
-    return {"name": _name_of(baseline), **asdict(baseline)}
+    return {"name": name_of(baseline), **asdict(baseline)}
 
 
-def _name_of(method: Begin) -> str:
+def name_of(method: Begin) -> str:
+    """Return what a baseline, or what makes a policy of somebody's own, is called."""
     for name, kind in BASELINES.items():
         if type(method) is kind:
             return name
     return getattr(method, "__name__", type(method).__name__)
+
+
+def source_of(method: Begin) -> str:
+    """Return the source of what makes a policy, so that it can be told from an edited one."""
+    kind: Any = method if inspect.isroutine(method) or isinstance(method, type) else type(method)
+    parts = [each for each in getattr(kind, "__mro__", (kind,)) if each is not object]
+    try:
+        return "\n".join(inspect.getsource(each) for each in parts)
+    except (OSError, TypeError):  # typed in, say: then it is like no other
+        return uuid4().hex

@@ -154,8 +154,9 @@ class _Book:
     ) -> None:
         self.path = path
         # Runs of another task, or of another version of the rules, must not be mixed with these.
+        named: Any = getattr(task, "func", task)  # of a task with some arguments bound
         self.heading: dict[str, Any] = {
-            "task": f"{task.__module__}.{task.__qualname__}",
+            "task": f"{named.__module__}.{named.__qualname__}",
             "code": source_digest(),
             "settings": hashlib.sha256(canonical_json(list(settings))).hexdigest()[:16],
         }

@@ -14,7 +14,7 @@ from sottovoce.lab.data.playing import best_arm_share, play, reward_at
 from sottovoce.lab.data.sample import DataSet
 from sottovoce.lab.data.table import Table
 from sottovoce.lab.environments import Floats
-from sottovoce.lab.methods import baseline_to_table
+from sottovoce.lab.methods import Begin, baseline_to_table, source_of
 from sottovoce.lab.sweep import Run, Setting
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.experiment import canonical_json
@@ -71,11 +71,16 @@ class Case:
         return cls(dataset, player.method, epsilon, epsilon_aux if player.auxiliary else None)
 
 
-def players(methods: Sequence[str], *, auxiliary: bool) -> list[Player]:
+Own = Mapping[str, Begin]
+"""Policies of somebody's own, by name."""
+
+
+def players(methods: Sequence[str], *, auxiliary: bool, own: Own | None = None) -> list[Player]:
     """List the players, each method with and without auxiliary data, or without only."""
-    unknown = [method for method in methods if method not in METHODS]
+    known = [*METHODS, *(own or ())]
+    unknown = [method for method in methods if method not in known]
     if unknown or not methods or len(set(methods)) < len(methods):
-        rule = f"be different ones of {list(METHODS)}"
+        rule = f"be different ones of {known}"
         raise ExperimentError(must("the methods", rule, list(methods)))
     both = (True, False) if auxiliary else (False,)
     return [Player(method, each) for method in methods for each in both]
@@ -92,14 +97,18 @@ def make_cases(
     return list(cases)
 
 
-def as_setting(case: Case, source: Mapping[str, Any]) -> dict[str, Any]:
+def as_setting(case: Case, source: Mapping[str, Any], *, own: Own | None = None) -> dict[str, Any]:
     """Write a case as a setting of a sweep.
+
+    A policy of somebody's own goes by its source, so that an edited one is not taken for the same.
 
     source: where the data set is: a folder (``data_dir``), or a table (the fields of ``Table``).
     """
     method: Any = case.method
     if method in ABSE:
         method = baseline_to_table(ABSE[method])
+    elif own and method in own:
+        method = {OWN: method, "source": source_of(own[method])}
     return {
         "dataset": case.dataset,
         "method": method,
@@ -113,13 +122,19 @@ PAIRED_BY = ("dataset",)
 """All runs of a data set have the same people in the same order, repetition by repetition."""
 
 
-def mean_rewards(setting: Setting, seed: int) -> dict[str, float]:
+OWN = "own"
+"""The key of a setting's method that names a policy of somebody's own."""
+
+
+def mean_rewards(setting: Setting, seed: int, *, own: Own | None = None) -> dict[str, float]:
     """Make one run of a sweep."""
     data = _data(setting["dataset"], canonical_json(setting["source"]))
-    epsilon = setting["epsilon"]
+    method, epsilon = setting["method"], setting["epsilon"]
+    if own and OWN in method:
+        method = own[method[OWN]]
     result = play(
         data,
-        method=setting["method"],
+        method=method,
         epsilon=_ANY_EPSILON if epsilon is None else epsilon,
         epsilon_aux=setting["epsilon_aux"],
         seed=seed,
