@@ -15,9 +15,10 @@ from scipy import stats
 import sottovoce as sv
 from sottovoce.estimate.history import Elimination, Split
 from sottovoce.estimate.ldpmab.constants import constants
-from sottovoce.estimate.ldpmab.publish import history_of, paths_of, release_of
+from sottovoce.estimate.ldpmab.publish import history_of, release_of
 from sottovoce.estimate.ldpmab.state import State, initial_state
 from sottovoce.estimate.ldpmab.step import Coins, new_scratch, split, step
+from sottovoce.estimate.tree import node_paths
 from sottovoce.lab.environments import Exponential, Slope, behaviour, draw_people
 from sottovoce.lab.ldpmab import noise
 from sottovoce.lab.people import meet
@@ -277,7 +278,7 @@ def test_from_the_same_sums_the_crowd_and_the_learner_decide_the_same(preset: An
         source = noise.Source(owed, np.zeros_like(owed), False, rng)
         settings = constants(experiment)
         noise.learner_step(in_crowd, settings, new_scratch(settings), source)
-        step(learner, settings, new_scratch(settings), Coins(0, paths_of(learner)))
+        step(learner, settings, new_scratch(settings), Coins(0, node_paths(learner)))
         ours = {policy.path: policy for policy in release_of(experiment, in_crowd).bins}
         theirs = {policy.path: policy for policy in release_of(experiment, learner).bins}
         assert ours.keys() == theirs.keys()

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import sottovoce as sv
+from sottovoce.estimate.tree import node_paths
 from sottovoce.estimate.whisper.constants import constants
 from sottovoce.estimate.whisper.measurement import Answers, add_answers
 from sottovoce.estimate.whisper.publish import release_of
-from sottovoce.estimate.whisper.state import State, arrays_of, initial_state, node_paths, with_room
+from sottovoce.estimate.whisper.state import State, arrays_of, initial_state, with_room
 from sottovoce.estimate.whisper.step import step
 from sottovoce.estimate.whisper.tally import MECHANISM
 from sottovoce.lab.whisper import draws, tables

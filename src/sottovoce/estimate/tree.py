@@ -1,6 +1,10 @@
-"""A partition as arrays over the nodes of a binary tree, for learners whose rules are compiled.
+"""A partition as arrays over the nodes of a binary tree, in the state of a learner.
 
-S nodes at most, d features. Node 0 is the root; children come after their parents.
+S nodes at most, d features. Node 0 is the root; children come after their parents. A state has its
+tree as ``tree``, the number of live arms or the arms themselves as ``live``, and in ``totals`` how
+many nodes there are and how many of them are contested.
+
+Plain functions. Learners call them as they are, and the lab compiles some as they stand.
 """
 
 from collections.abc import Sequence
@@ -58,12 +62,19 @@ def leaf_of(tree: Tree, point: Floats) -> int:
     return node
 
 
-def node_paths(tree: Tree, nodes: int) -> list[str]:
+def has_room(state: Any) -> bool:
+    """Say whether every contested bin can be split."""
+    totals = state.totals[0]
+    room: bool = totals.nodes + 2 * totals.contested <= len(state.live)
+    return room
+
+
+def node_paths(state: Any) -> list[str]:
     """Name each node by its path from the root."""
-    paths = [""] * nodes
+    paths = [""] * int(state.totals[0].nodes)
     for node, path in enumerate(paths):
         # Children come after their parents, so the parent's path is known by now.
-        child = tree.child[node]
+        child = state.tree.child[node]
         if child != node:
             paths[child], paths[child + 1] = path + "0", path + "1"
     return paths

@@ -41,8 +41,9 @@ def compile_rules(
     replace: functions to be called in place of some of the modules' own; compiled ones.
     """
     forms: dict[Function, Function] = dict(replace or {})
-    # numba keeps forms of a function apart on disk by its qualified name.
-    name = "".join(sorted({form.__module__ + "." for form in forms.values()}))
+    # numba keeps forms of a function apart on disk by its qualified name alone.
+    name = "inlined." * inline + "allocating." * allocate
+    name += "".join(sorted({form.__module__ + "." for form in forms.values()}))
     worlds = [dict(vars(module)) for module in modules]
     for module, world in zip(modules, worlds, strict=True):
         for function in vars(module).values():

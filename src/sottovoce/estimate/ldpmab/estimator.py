@@ -11,7 +11,7 @@ from sottovoce.estimate.gate import Batch, Gate
 from sottovoce.estimate.history import Certificate, Event
 from sottovoce.estimate.ldpmab.constants import constants
 from sottovoce.estimate.ldpmab.past_releases import LdpmabReleases
-from sottovoce.estimate.ldpmab.publish import history_of, paths_of, release_of, state_of
+from sottovoce.estimate.ldpmab.publish import history_of, release_of, state_of
 from sottovoce.estimate.ldpmab.rules import estimate_bin
 from sottovoce.estimate.ldpmab.state import Counts, Floats, State, initial_state, with_room
 from sottovoce.estimate.ldpmab.step import (
@@ -23,6 +23,7 @@ from sottovoce.estimate.ldpmab.step import (
     sums_of,
 )
 from sottovoce.estimate.method import CellEstimate
+from sottovoce.estimate.tree import node_paths
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Cell, Release
 
@@ -48,7 +49,7 @@ class CellMatch:
     def of(cls, cells: Sequence[Cell], state: State) -> "CellMatch":
         """Match the cells of a report's release with those of today."""
         position = {cell: index for index, cell in enumerate(cells)}
-        paths = paths_of(state)
+        paths = node_paths(state)
         matches = [
             (position[paths[node], arm], node, column)
             for node in state.contested[: state.totals[0].contested].tolist()
@@ -91,14 +92,14 @@ class LdpmabEstimator:
         """Bounds → eliminate → refine."""
         experiment = self.release.experiment
         self.state = state = with_room(self.state, self._constants)
-        coins = Coins(experiment.seed, paths_of(state))
+        coins = Coins(experiment.seed, node_paths(state))
         step(state, self._constants, self._scratch, coins)
         events = [dated.event for dated in history_of(state)]
         totals = state.totals[0]
         totals.events = 0
         if totals.release != self.release.version:
             # From low to high, so that the next step's events are in that order, too.
-            paths, contested = paths_of(state), state.contested[: totals.contested]
+            paths, contested = node_paths(state), state.contested[: totals.contested]
             contested[:] = sorted(contested.tolist(), key=paths.__getitem__)
             self.release = release_of(experiment, state)
             self.gate.publish(self.release)
@@ -109,7 +110,7 @@ class LdpmabEstimator:
         """Return f̃ and r of each contested cell, as the next step would see them."""
         counted = self._scratch.counted
         mark_counted(self.state, self._constants, counted)
-        paths, names = paths_of(self.state), self.release.experiment.arms
+        paths, names = node_paths(self.state), self.release.experiment.arms
         estimates = []
         for node in self.state.contested[: self.state.totals[0].contested].tolist():
             arms = self.state.arms[node, : self.state.live[node]].tolist()

@@ -9,14 +9,9 @@ from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import BinPolicy, Release
 
 
-def paths_of(state: State) -> list[str]:
-    """Name each node by its path from the root."""
-    return node_paths(state.tree, int(state.totals[0].nodes))
-
-
 def release_of(experiment: Experiment, state: State) -> Release:
     """Return the release of now: the tree, and the policy of each leaf from low to high."""
-    paths = paths_of(state)
+    paths = node_paths(state)
     bins = []
     for node in leaves_of(state.tree, paths):
         live = state.live[node]
@@ -28,7 +23,7 @@ def release_of(experiment: Experiment, state: State) -> Release:
 
 def history_of(state: State) -> tuple[DatedEvent, ...]:
     """Return eliminations and splits, with the number of reports by then."""
-    return history_from(state.events[: state.totals[0].events], paths_of(state))
+    return history_from(state.events[: state.totals[0].events], node_paths(state))
 
 
 def state_of(release: Release) -> State:

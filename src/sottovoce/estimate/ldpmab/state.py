@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.estimate.ldpmab.constants import Constants
-from sottovoce.estimate.tree import Tree, copy_into, new_tree
+from sottovoce.estimate.tree import Tree, copy_into, has_room, new_tree
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -66,13 +66,6 @@ def initial_state(constants: Constants, *, nodes: int = 64) -> State:
     totals = state.totals[0]
     totals.nodes, totals.contested, totals.release = 1, 1, 1
     return state
-
-
-def has_room(state: State) -> bool:
-    """Say whether every contested bin can be split."""
-    totals = state.totals[0]
-    room: bool = totals.nodes + 2 * totals.contested <= len(state.live)
-    return room
 
 
 def with_room(state: State, constants: Constants) -> State:

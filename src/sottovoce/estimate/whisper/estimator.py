@@ -13,6 +13,7 @@ from sottovoce.estimate.diagnosis import Diagnosis
 from sottovoce.estimate.gate import Batch, Gate
 from sottovoce.estimate.history import Certificate, Event
 from sottovoce.estimate.method import CellEstimate
+from sottovoce.estimate.tree import node_paths
 from sottovoce.estimate.whisper.audit import add_rewards
 from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.estimate.whisper.diagnosis import diagnose
@@ -20,7 +21,7 @@ from sottovoce.estimate.whisper.measurement import estimate
 from sottovoce.estimate.whisper.past_releases import WhisperReleases
 from sottovoce.estimate.whisper.publish import certificates_of, history_of, release_of
 from sottovoce.estimate.whisper.saved import check_state, state_from_table, state_to_table
-from sottovoce.estimate.whisper.state import State, initial_state, node_paths, with_room
+from sottovoce.estimate.whisper.state import State, initial_state, with_room
 from sottovoce.estimate.whisper.step import step
 from sottovoce.estimate.whisper.tally import Tally, credit, hand_over, mechanism_record
 from sottovoce.shared.experiment import Experiment

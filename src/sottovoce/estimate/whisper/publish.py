@@ -1,26 +1,22 @@
 """The state → what people see of it: the release, the history and the certificates."""
 
 from collections.abc import Sequence
-from itertools import groupby
 
-from sottovoce.estimate.history import Certificate, DatedEvent, Elimination, Split
+from sottovoce.estimate.history import Certificate, DatedEvent, history_from
+from sottovoce.estimate.tree import leaves_of, node_paths, partition_of
 from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.estimate.whisper.decisions import allowance
-from sottovoce.estimate.whisper.state import State, node_paths
+from sottovoce.estimate.whisper.state import State
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy, Release, uniform
 
 
 def release_of(experiment: Experiment, state: State) -> Release:
     """Return the release of now: the tree, and the policy of each leaf from low to high."""
     fixed, paths = constants(experiment), node_paths(state)
-    leaf = [state.tree.child[node] == node for node in range(len(paths))]
-    cuts = {path: int(state.tree.axis[node]) for node, path in enumerate(paths) if not leaf[node]}
-    leaves = sorted((path, node) for node, path in enumerate(paths) if leaf[node])
-    bins = tuple(_policy(state, fixed, node, path) for path, node in leaves)
-    totals = state.totals[0]
-    partition = Partition(fixed.dimension, cuts)
+    leaves = leaves_of(state.tree, paths)
+    bins = tuple(_policy(state, fixed, node, paths[node]) for node in leaves)
+    totals, partition = state.totals[0], partition_of(state.tree, paths)
     return Release(experiment, int(totals.release), partition, bins, int(totals.reward_share))
 
 
@@ -36,16 +32,7 @@ def _policy(state: State, fixed: Constants, node: int, path: str) -> BinPolicy:
 
 def history_of(state: State, *, start: int = 0) -> tuple[DatedEvent, ...]:
     """Return eliminations and splits; arms that went from a bin at once are one event."""
-    paths = node_paths(state)
-    events = state.events[start : state.totals[0].events]
-    dated = []
-    for (reports, node, axis), group in groupby(
-        events, key=lambda event: (int(event.reports), int(event.node), int(event.axis))
-    ):
-        arms = tuple(sorted(int(event.arm) for event in group))
-        event = Split(paths[node], axis) if axis >= 0 else Elimination(paths[node], arms)
-        dated.append(DatedEvent(reports, event))
-    return tuple(dated)
+    return history_from(state.events[start : state.totals[0].events], node_paths(state))
 
 
 def certificates_of(state: State, fixed: Constants, arms: Sequence[str]) -> tuple[Certificate, ...]:

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
+from sottovoce.estimate.tree import node_paths
 from sottovoce.estimate.whisper.constants import Constants
 from sottovoce.estimate.whisper.state import (
     TOTALS,
     State,
     arrays_of,
     initial_state,
-    node_paths,
     with_room,
 )
 from sottovoce.shared.release import Release

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sottovoce.estimate.tree import split_node
 from sottovoce.estimate.whisper.measurement import BinEstimate
 from sottovoce.estimate.whisper.smoothing import inherit, renew_slope_variance
 from sottovoce.shared.whisper.tuning import LEAST_HALF
@@ -17,10 +18,8 @@ if TYPE_CHECKING:
 
 def split(state: "State", node: int, axis: int, estimate: BinEstimate) -> None:
     """Split a bin in two along a feature."""
-    tree, arms = state.tree, state.live.shape[1]
-    lower = state.totals[0].nodes
-    middle = (tree.edges[node, axis, 0] + tree.edges[node, axis, 1]) / 2.0
-    tree.axis[node], tree.middle[node], tree.child[node] = axis, middle, lower
+    lower, arms = state.totals[0].nodes, state.live.shape[1]
+    split_node(state.tree, node, axis, lower)
     # A split takes g and slopes for independent; smoothing then learns how they are not.
     width = (1 + len(estimate.slope)) * arms
     mean, covariance = np.empty(width), np.zeros((width, width))
@@ -36,9 +35,6 @@ def split(state: "State", node: int, axis: int, estimate: BinEstimate) -> None:
     balance = upper_share_of_answers(state, node, axis, estimate)
     for side in range(2):
         half = lower + side
-        tree.depth[half] = tree.depth[node] + 1
-        tree.edges[half] = tree.edges[node]
-        tree.edges[half, axis, 1 - side] = middle
         state.live[half] = state.live[node]
         for m in range(len(estimate.people.share)):
             upper = estimate.people.upper[m, axis]

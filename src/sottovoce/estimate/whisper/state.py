@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.estimate.tree import Tree, copy_into, has_room, new_tree
 from sottovoce.estimate.whisper.audit import reward_share
 from sottovoce.estimate.whisper.constants import Constants
 from sottovoce.shared.whisper.tuning import REWARD_DEVIATION, SLOPE_DEVIATION
@@ -59,16 +60,6 @@ EVENT = np.dtype(
 )
 
 
-class Tree(NamedTuple):
-    """The bins."""
-
-    axis: Counts  # (S,) the feature along which a node is split
-    middle: Floats  # (S,) where it is split; infinity for a leaf
-    child: Counts  # (S,) its lower half; the upper half is the next node; a leaf is its own child
-    depth: Counts  # (S,)
-    edges: Floats  # (S, d, 2) its box
-
-
 class Information(NamedTuple):
     """What is known of some unknowns, in information form: precision, and precision × mean."""
 
@@ -108,7 +99,6 @@ class State(NamedTuple):
 def initial_state(constants: Constants) -> State:
     """One bin, all arms, and what is thought before the first report."""
     state = _allocate(64, constants)
-    state.tree.edges[0] = [0.0, 1.0]
     state.live[0] = True
     state.pair[0] = [0, 1]
     state.mass[0] = 1.0
@@ -122,20 +112,12 @@ def initial_state(constants: Constants) -> State:
     return state
 
 
-def has_room(state: State) -> bool:
-    """Say whether every contested bin can be split."""
-    totals = state.totals[0]
-    room: bool = totals.nodes + 2 * totals.contested <= len(state.live)
-    return room
-
-
 def with_room(state: State, constants: Constants) -> State:
     """Return a state with room for every contested bin to be split."""
     if has_room(state):
         return state
     larger = _allocate(2 * len(state.live), constants)
-    for (_, old), (_, new) in zip(arrays_of(state), arrays_of(larger), strict=True):
-        new[: len(old)] = old
+    copy_into(larger, state)
     return with_room(larger, constants)
 
 
@@ -148,17 +130,6 @@ def arrays_of(state: State) -> list[tuple[str, Any]]:
         else:
             listed.append((name, part))
     return listed
-
-
-def node_paths(state: State) -> list[str]:
-    """Name each node by its path from the root."""
-    paths = [""] * int(state.totals[0].nodes)
-    for node, path in enumerate(paths):
-        # Children come after their parents, so the parent's path is known by now.
-        child = state.tree.child[node]
-        if child != node:
-            paths[child], paths[child + 1] = path + "0", path + "1"
-    return paths
 
 
 def _allocate(nodes: int, constants: Constants) -> State:
@@ -174,13 +145,7 @@ def _allocate(nodes: int, constants: Constants) -> State:
         return Information(floats(*shape, *matrix), floats(*shape, *matrix[:1]))
 
     return State(
-        tree=Tree(
-            axis=counts(),
-            middle=np.full(nodes, np.inf),
-            child=np.arange(nodes),
-            depth=counts(),
-            edges=floats(d, 2),
-        ),
+        tree=new_tree(nodes, d),
         live=np.zeros((nodes, arms), dtype=np.bool_),
         pair=counts(2),
         contested=counts(),

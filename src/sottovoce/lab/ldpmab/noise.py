@@ -15,7 +15,6 @@ import numpy as np
 
 from sottovoce.estimate import tree
 from sottovoce.estimate.ldpmab import rules, step
-from sottovoce.estimate.ldpmab import state as states
 from sottovoce.estimate.ldpmab.constants import Constants
 from sottovoce.estimate.ldpmab.state import Counts, State
 from sottovoce.lab.compiled import compile_rules, inlined
@@ -101,11 +100,11 @@ def draw_axis(state: State, node: int, source: Source) -> int:
 
 
 _learner = compile_rules(
-    *(rules, states, step, tree),
+    *(rules, step, tree),
     inline=True,
     replace={step.is_ready: draw_noise, step.choose_axis: draw_axis},
 )
-learner_step, has_room = _learner[step.step], _learner[states.has_room]
+learner_step, has_room = _learner[step.step], _learner[tree.has_room]
 leaf_of = _learner[tree.leaf_of]
 
 

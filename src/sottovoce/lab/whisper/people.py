@@ -7,6 +7,8 @@ over to the learner's own functions after each block of people between two steps
 import numpy as np
 
 from sottovoce.device.whisper import answer as device
+from sottovoce.estimate import tree
+from sottovoce.estimate.tree import Tree
 from sottovoce.estimate.whisper import (
     audit,
     decisions,
@@ -16,8 +18,7 @@ from sottovoce.estimate.whisper import (
     step,
     tally,
 )
-from sottovoce.estimate.whisper import state as states
-from sottovoce.estimate.whisper.state import Counts, Floats, Records, State, Tree
+from sottovoce.estimate.whisper.state import Counts, Floats, Records, State
 from sottovoce.estimate.whisper.tally import Tally
 from sottovoce.lab.compiled import compile_rules, compiled, inlined
 from sottovoce.lab.driver import compile_loop
@@ -28,37 +29,30 @@ from sottovoce.shared.whisper import cells as shared_cells
 from sottovoce.shared.whisper.questions import ONE, Kind
 from sottovoce.shared.whisper.tuning import SHARES
 
+_tree = compile_rules(tree, inline=True)
+leaf_of, tree_has_room = _tree[tree.leaf_of], _tree[tree.has_room]
+
 _device = compile_rules(device, shared_cells, inline=True)
 asked_kind, own_cell = _device[device.asked_kind], _device[device.own_cell]
 feature_share = _device[shared_cells.feature_share]
 
 _learner = compile_rules(
-    *(audit, decisions, measurement, smoothing, split, states, step, tally),
+    *(audit, decisions, measurement, smoothing, split, step, tally, tree),
     inline=False,
     allocate=True,
 )
 add_rewards, learner_step = _learner[audit.add_rewards], _learner[step.step]
 hand_over, credit = _learner[tally.hand_over], _learner[tally.credit]
-state_has_room = _learner[states.has_room]
 
 _OUTCOME = int(Kind.OUTCOME)
 
 
 @inlined
-def leaf_of(tree: Tree, point: Floats) -> int:
-    """Return the leaf that holds a point."""
-    node = 0
-    while tree.child[node] != node:
-        node = tree.child[node] + (point[tree.axis[node]] >= tree.middle[node])
-    return node
-
-
-@inlined
-def half_of(tree: Tree, node: int, point: Floats, index: int) -> int:
+def half_of(bins: Tree, node: int, point: Floats, index: int) -> int:
     """Return which half of a leaf holds a point along feature index - 1; -1 for index 0."""
     if index == 0:
         return -1
-    low, high = tree.edges[node, index - 1, 0], tree.edges[node, index - 1, 1]
+    low, high = bins.edges[node, index - 1, 0], bins.edges[node, index - 1, 1]
     return int(point[index - 1] >= (low + high) / 2.0)
 
 
@@ -279,7 +273,7 @@ def probabilities(crowd: Crowd, fixed: Fixed, points: Floats, out: Floats) -> No
 @compiled
 def has_room(crowd: Crowd) -> bool:
     """Say whether every contested bin can be split."""
-    room: bool = state_has_room(crowd.state)
+    room: bool = tree_has_room(crowd.state)
     return room
 
 
