@@ -14,7 +14,7 @@ import sottovoce as sv
 from sottovoce.estimate.ldpmab.constants import Constants, constants
 from sottovoce.lab.environments import Exponential
 from sottovoce.lab.ldpmab import crowd
-from sottovoce.lab.simulate import Auxiliary, simulate
+from sottovoce.lab.simulation import Auxiliary, simulate
 from sottovoce.shared.partition import HALVINGS
 
 N, REPS = 80_000, 20

@@ -137,25 +137,16 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AnyLedger": "sottovoce.device.ledger",
-    "AsyncClient": "sottovoce.device.async_client",
-    "Audit": "sottovoce.estimate.diagnosis",
-    "CellEstimate": "sottovoce.estimate.method",
-    "Certificate": "sottovoce.estimate.history",
-    "Client": "sottovoce.device.client",
-    "ClientSettings": "sottovoce.device.session",
-    "DatedEvent": "sottovoce.estimate.history",
-    "Device": "sottovoce.device.device",
-    "Diagnosis": "sottovoce.estimate.diagnosis",
-    "Elimination": "sottovoce.estimate.history",
-    "Learner": "sottovoce.estimate.learner",
-    "Ledger": "sottovoce.device.ledger",
-    "LedgerEntry": "sottovoce.device.ledger",
-    "Request": "sottovoce.device.transport",
-    "Response": "sottovoce.device.transport",
-    "Source": "sottovoce.estimate.diagnosis",
-    "Split": "sottovoce.estimate.history",
-    "Status": "sottovoce.estimate.learner",
+    "sottovoce.device.async_client": "AsyncClient",
+    "sottovoce.device.client": "Client",
+    "sottovoce.device.device": "Device",
+    "sottovoce.device.ledger": "AnyLedger Ledger LedgerEntry",
+    "sottovoce.device.session": "ClientSettings",
+    "sottovoce.device.transport": "Request Response",
+    "sottovoce.estimate.diagnosis": "Audit Diagnosis Source",
+    "sottovoce.estimate.history": "Certificate DatedEvent Elimination Split",
+    "sottovoce.estimate.learner": "Learner Status",
+    "sottovoce.estimate.method": "CellEstimate",
 }
 """Where the names are that are loaded when they are first used."""
 
@@ -168,5 +159,6 @@ def __dir__() -> list[str]:
     names = [*__all__, "__doc__", "__version__"]
     if find_spec("numpy") is not None:
         return names
-    # help() loads all that is listed here: it is to work on a device, too.
-    return [name for name in names if "estimate" not in _MODULES.get(name, "")]
+    # help() loads all that is listed here, and is to work on a device, too.
+    learning = [each for module, each in _MODULES.items() if "estimate" in module]
+    return [name for name in names if name not in " ".join(learning).split()]

@@ -8,7 +8,7 @@ import numpy as np
 
 import sottovoce as sv
 from contracts.methods import PLACES, Make, device_of
-from sottovoce.lab.simulate import Auxiliary, simulate
+from sottovoce.lab.simulation import Auxiliary, simulate
 from sottovoce.shared import wire
 from sottovoce.shared.methods import settings_from
 from support.answering import Purse

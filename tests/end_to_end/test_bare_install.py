@@ -66,6 +66,12 @@ def test_an_import_says_so_too_and_is_an_import_error(installed: Path, name: str
     assert done.stdout == f"{name} needs numpy: pip install 'sottovoce[learner]'\n", done.stderr
 
 
+def test_the_lab_says_what_to_install(installed: Path) -> None:
+    done = run(installed, "-c", "from sottovoce.lab import simulate")
+    last = done.stderr.splitlines()[-1]
+    assert re.search(r"MissingExtra: simulate needs \w+: pip install 'sottovoce\[lab\]'$", last)
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["simulate"], []])
 def test_the_command_says_what_to_install(installed: Path, arguments: list[str]) -> None:
     done = run(installed, "-m", "sottovoce", *arguments)

@@ -16,6 +16,7 @@ import sottovoce as sv
 from sottovoce.device.transport import Request, send
 from sottovoce.lab.environments import Floats
 from sottovoce.lab.local_server import running
+from sottovoce.lab.people import with_outcomes
 from sottovoce.lab.visitors import visit
 from support.tables import pupils, write
 
@@ -79,7 +80,7 @@ def test_a_replay_says_where_a_database_disagrees_with_its_log(tmp_path: Path) -
     url = f"sqlite:///{tmp_path}/reports.db"
     with running([experiment], database=url) as server:
         rng = np.random.default_rng(0)
-        visit(server.url, experiment, OneCut(), key=server.key, people=300, rng=rng)
+        visit(server, experiment, with_outcomes(OneCut(), rng, 300))
         server.wait_until_learned(experiment)
     good = run("replay", "--database", url)
     assert good.returncode == 0

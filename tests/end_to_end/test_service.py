@@ -12,8 +12,8 @@ import sottovoce as sv
 from sottovoce.device.contribute.contribute import Custodian, contribute
 from sottovoce.lab.environments import Exponential, regret_at_random
 from sottovoce.lab.local_server import LocalServer, running
-from sottovoce.lab.people import features_of
-from sottovoce.lab.simulate import simulate
+from sottovoce.lab.people import features_of, with_outcomes
+from sottovoce.lab.simulation import simulate
 from sottovoce.lab.visitors import Visit, visit
 from sottovoce.server.replay import replay
 from sottovoce.server.status import Snapshot
@@ -56,7 +56,7 @@ def test_over_http_as_much_is_lost_as_in_the_lab(epsilon: float) -> None:
 
 def come_in_step(server: LocalServer, experiment: sv.Experiment, rng: np.random.Generator) -> Visit:
     """Let those come who have the same release; return when the next one, if any, is out."""
-    came = visit(server.url, experiment, Exponential(), key=server.key, people=STEP, rng=rng)
+    came = visit(server, experiment, with_outcomes(Exponential(), rng, STEP))
     server.wait_until_learned(experiment)
     page = f"/experiments/{experiment.fingerprint}/releases"
     newest = server.store.newest(experiment.fingerprint)
@@ -139,12 +139,9 @@ def come(
     server: LocalServer, experiment: sv.Experiment, *, population: str, people: int, seed: int
 ) -> Visit:
     return visit(
-        server.url,
+        server,
         experiment,
-        Exponential(),
-        key=server.key,
-        people=people,
-        rng=np.random.default_rng(seed),
+        with_outcomes(Exponential(), np.random.default_rng(seed), people),
         population=population,
         tablets=4,
     )

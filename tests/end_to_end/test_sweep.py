@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.lab.sweep import seed_of, sweep
+from sottovoce.lab.sweeps import seed_of, sweep
 from support.tasks import slow_toss, toss
 
 SETTINGS = [{"mean": mean} for mean in (0, 1, 2)]
@@ -65,7 +65,7 @@ def test_a_sweep_that_was_killed_ends_with_the_same_file(tmp_path: Path) -> None
     sweep(slow_toss, SETTINGS, reps=40, path=whole, workers=2)
     script = (
         "import sys; from pathlib import Path; sys.path.insert(0, 'tests')\n"
-        "from support.tasks import slow_toss; from sottovoce.lab.sweep import sweep\n"
+        "from support.tasks import slow_toss; from sottovoce.lab.sweeps import sweep\n"
         f"settings = {SETTINGS!r}\n"
         f"sweep(slow_toss, settings, reps=40, path=Path({str(killed)!r}), workers=2)\n"
     )
@@ -202,7 +202,7 @@ def test_ray_gives_the_same_file(tmp_path: Path) -> None:
         "from pathlib import Path; import ray\n"
         "ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False,\n"
         f"         runtime_env={{'env_vars': {{'PYTHONPATH': {os.pathsep.join(sys.path)!r}}}}})\n"
-        "from support.tasks import toss; from sottovoce.lab.sweep import sweep\n"
+        "from support.tasks import toss; from sottovoce.lab.sweeps import sweep\n"
         f"settings = {SETTINGS!r}\n"
         f"sweep(toss, settings, reps=5, path=Path({str(path)!r}), workers=2, engine='ray')\n"
     )

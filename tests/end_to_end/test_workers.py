@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import sottovoce as sv
 from sottovoce.lab.environments import Slope
+from sottovoce.lab.people import with_outcomes
 from sottovoce.lab.visitors import Visit, visit
 from sottovoce.server.catalogue import Catalogue
 from sottovoce.server.ingest import Ingest, RefusedReport
@@ -172,7 +173,7 @@ def machine(name: str, folder: Path, database: str, *, workers: int) -> Iterator
 
 def come(service: Service, seed: int) -> Visit:
     rng = np.random.default_rng(seed)
-    return visit(service.url, pair(), Slope(), key=service.key, people=PEOPLE, rng=rng, tablets=4)
+    return visit(service, pair(), with_outcomes(Slope(), rng, PEOPLE), tablets=4)
 
 
 def has_learned_all(store: Store) -> bool:

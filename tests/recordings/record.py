@@ -16,7 +16,7 @@ import sottovoce as sv
 from recordings.cases import LOGS, SIMULATIONS, Log, Simulation
 from sottovoce import wire
 from sottovoce.lab.environments import Environment, Exponential, Floats, Slope, Symmetric
-from sottovoce.lab.simulate import Auxiliary, Result, simulate
+from sottovoce.lab.simulation import Auxiliary, Result, simulate
 
 HERE = Path(__file__).parent
 

@@ -13,7 +13,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.estimate.history import Elimination
 from sottovoce.lab.environments import Environment, Exponential, Floats
-from sottovoce.lab.simulate import Result, simulate
+from sottovoce.lab.simulation import Result, simulate
 
 DELTA = 0.1
 RUNS = 1000

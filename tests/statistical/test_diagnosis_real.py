@@ -15,7 +15,7 @@ import pytest
 from sottovoce.lab.data.catalogue import load
 from sottovoce.lab.data.playing import play, reward_at
 from sottovoce.lab.data.sample import DataSet
-from sottovoce.lab.simulate import Result
+from sottovoce.lab.simulation import Result
 from support.tables import data_dir
 
 LOUD = 4.0  # the ε of the auxiliary population

@@ -22,7 +22,7 @@ from sottovoce.estimate.tree import node_paths
 from sottovoce.lab.environments import Exponential, Slope, behaviour, draw_people
 from sottovoce.lab.ldpmab import noise
 from sottovoce.lab.people import meet
-from sottovoce.lab.simulate import Auxiliary, simulate
+from sottovoce.lab.simulation import Auxiliary, simulate
 from support.insides import copy_of, crowd_of, state_of
 
 EACH = 1.4e-8

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.lab.simulate import Auxiliary
+from sottovoce.lab.simulation import Auxiliary
 from sottovoce.lab.whisper import tables
 from sottovoce.shared.whisper import cells, questions
 from sottovoce.shared.whisper.cells import cell_layout

@@ -18,7 +18,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.estimate.whisper.state import State
-from sottovoce.lab.simulate import Auxiliary
+from sottovoce.lab.simulation import Auxiliary
 from sottovoce.lab.whisper import tables
 from support.crowds import (
     CERTIFIED,

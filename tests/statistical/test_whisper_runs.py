@@ -17,7 +17,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.estimate.history import Elimination, Split
 from sottovoce.lab.environments import Exponential, Slope
-from sottovoce.lab.simulate import Auxiliary, simulate
+from sottovoce.lab.simulation import Auxiliary, simulate
 from support.crowds import CERTIFIED, PUBLIC, WHISPER, Setting, faults
 
 RUNS = 80

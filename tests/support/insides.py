@@ -7,7 +7,7 @@ from sottovoce.estimate.whisper.estimator import WhisperEstimator
 from sottovoce.estimate.whisper.state import State
 
 if TYPE_CHECKING:
-    from sottovoce.lab.simulate import Result
+    from sottovoce.lab.simulation import Result
 
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 

@@ -16,8 +16,8 @@ from sottovoce.lab.baselines.descent import REPORTS, SERVED, DescentPolicy, rece
 from sottovoce.lab.driver import Driver
 from sottovoce.lab.environments import Exponential, Floats, People, Slope, regret_at_random
 from sottovoce.lab.methods import baseline_to_table, method_of
-from sottovoce.lab.simulate import Auxiliary, simulate
-from sottovoce.lab.sweep import sweep
+from sottovoce.lab.simulation import Auxiliary, simulate
+from sottovoce.lab.sweeps import sweep
 
 NAMES = ["abse", "linear", "nn"]
 

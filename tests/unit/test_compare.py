@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 import sottovoce as sv
 from sottovoce.cli.commands import app
-from sottovoce.lab.compare import as_json, compare
+from sottovoce.lab.comparison import Effort, as_json, compare
 from sottovoce.lab.data import Table
 from support.tables import pupils, write
 
@@ -188,7 +188,7 @@ def test_features_with_public_bounds_need_no_other_rows(path: Path) -> None:
     table = Table(
         path, label="grade", features=[sv.Numeric("hours", 0, 20), sv.Numeric("sleep", 4, 12)]
     )
-    compared = compare(table, methods=["whisper"], reps=1, workers=1)
+    compared = compare(table, methods=["whisper"], effort=Effort(reps=1, workers=1))
     assert compared.data.features == ("hours", "sleep")
     assert as_json(compared)["people"] == 400
 

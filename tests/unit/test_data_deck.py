@@ -7,7 +7,7 @@ import sottovoce as sv
 from sottovoce.lab.data.deck import Deck
 from sottovoce.lab.data.sample import Sample
 from sottovoce.lab.environments import Floats
-from sottovoce.lab.simulate import Auxiliary, simulate
+from sottovoce.lab.simulation import Auxiliary, simulate
 
 
 def sample(rows: int, *, arms: int = 3, seed: int = 0) -> Sample:

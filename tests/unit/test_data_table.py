@@ -8,7 +8,7 @@ import sottovoce as sv
 from sottovoce.lab.data.deck import Deck
 from sottovoce.lab.data.sample import DataSet
 from sottovoce.lab.data.table import Table
-from sottovoce.lab.simulate import Auxiliary, simulate
+from sottovoce.lab.simulation import Auxiliary, simulate
 from support.tables import pupils, write
 
 SPLIT: dict[str, Any] = {"label": "grade", "group": "school", "target": "north"}

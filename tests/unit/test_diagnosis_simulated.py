@@ -15,7 +15,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.estimate.diagnosis import Diagnosis, Source
 from sottovoce.lab.environments import Environment, Exponential, Floats, Slope
-from sottovoce.lab.simulate import Auxiliary, Result, simulate
+from sottovoce.lab.simulation import Auxiliary, Result, simulate
 from sottovoce.lab.whisper.policy import WhisperPolicy
 from support.insides import whisper_state_of
 from support.states import set_audit

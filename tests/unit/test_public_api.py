@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
+from sottovoce import lab
 from sottovoce.shared import errors
 
 PINNED = Path(__file__).with_name("public_api.txt")
@@ -124,6 +125,15 @@ def test_all_that_the_api_takes_and_returns_is_part_of_it(kind: type) -> None:
                 assert known, f"{kind.__name__} has {part}, which is not in sottovoce.__all__"
 
 
+def test_the_lab_lists_its_entry_points_and_all_are_in_the_reference() -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "lab.md"
+    documented = re.findall(r"^::: sottovoce\.lab\.(\w+)$", page.read_text(), re.MULTILINE)
+    assert sorted(documented) == sorted(lab.__all__) == sorted(set(dir(lab)) - {"__doc__"})
+    assert all(getattr(lab, name).__doc__ for name in lab.__all__)
+
+    assert callable(lab.simulate)
+
+
 def test_help_reads_from_the_experiment_to_the_report() -> None:
     text = pydoc.plain(pydoc.render_doc(sv))
     places = [text.index(f"sv.{name} ") for name in ("Experiment", "Learner", "Device", "Report")]
@@ -147,6 +157,7 @@ def test_nothing_is_loaded_before_it_is_used() -> None:
 import sys, sottovoce as sv
 dir(sv)
 rooms = {name.split(".")[1] for name in sys.modules if name.startswith("sottovoce.")}
+import sottovoce.lab
 print(*sorted(rooms), "numpy" in sys.modules)
 """
     run = [sys.executable, "-c", script]

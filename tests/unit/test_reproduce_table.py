@@ -35,7 +35,7 @@ from sottovoce.lab.reproduce.real.comparison import (
 )
 from sottovoce.lab.reproduce.real.published import paper_rank_sums, read_paper
 from sottovoce.lab.reproduce.run import Options
-from sottovoce.lab.sweep import Run
+from sottovoce.lab.sweeps import Run
 from support.tables import data_dir, pupils, write
 
 WHISPER, LINEAR, NN = (Player(name, auxiliary=True) for name in ("whisper", "linear", "nn"))

@@ -10,7 +10,7 @@ import sottovoce as sv
 from sottovoce.estimate.history import Elimination, Split
 from sottovoce.lab.environments import Exponential, Floats, Shifted, Slope
 from sottovoce.lab.people import meet
-from sottovoce.lab.simulate import Auxiliary, simulate
+from sottovoce.lab.simulation import Auxiliary, simulate
 from sottovoce.shared import wire
 from support.insides import crowd_of, state_of
 
@@ -180,7 +180,7 @@ def test_a_run_does_not_care_how_much_room_it_began_with(
 
 def test_ten_million_people_fit_in_two_gigabytes() -> None:
     script = (
-        "import resource; from sottovoce.lab.simulate import simulate\n"
+        "import resource; from sottovoce.lab.simulation import simulate\n"
         "from sottovoce.lab.environments import Exponential\n"
         "simulate(Exponential(), epsilon=1, n=10_000_000, seed=0, release_every=100)\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"

@@ -17,7 +17,7 @@ from sottovoce.device.whisper.draw import draw_question
 from sottovoce.estimate.whisper.constants import constants
 from sottovoce.estimate.whisper.measurement import estimate
 from sottovoce.lab.environments import Floats
-from sottovoce.lab.simulate import simulate
+from sottovoce.lab.simulation import simulate
 from sottovoce.shared import wire
 from sottovoce.shared.whisper import questions
 from sottovoce.shared.whisper.cells import CellMechanism, cell_layout, cell_mechanism

@@ -12,7 +12,7 @@ def main() -> None:
         try:
             from sottovoce.cli.commands import app
         except ModuleNotFoundError as error:
-            raise missing(error, who="the command line", extra=EXTRAS["cli"]) from None
+            raise missing(error, who="the command line", extra=EXTRAS[__name__]) from None
         app()
     except SottovoceError as error:
         red, plain = ("\033[31m", "\033[0m") if sys.stderr.isatty() else ("", "")

@@ -14,7 +14,7 @@ from sottovoce.shared.errors import ExperimentError, must
 
 if TYPE_CHECKING:
     from sottovoce.estimate.diagnosis import Diagnosis
-    from sottovoce.lab.compare import Compared
+    from sottovoce.lab.comparison import Compared
     from sottovoce.lab.reproduce.table import Mean
 
 
@@ -97,7 +97,7 @@ class Compare(Command):
 
     def run(self) -> None:
         """Play all methods on the table, and rank them."""
-        from sottovoce.lab.compare import as_json, compare
+        from sottovoce.lab.comparison import Effort, as_json, compare
         from sottovoce.lab.data.table import Table as Data
 
         if self.group is None and self.public is None:
@@ -125,10 +125,8 @@ class Compare(Command):
             methods=[name for name in names_in(self.methods) if name != "abse"],
             epsilon=self.epsilon,
             epsilon_aux=self.epsilon_aux,
-            reps=self.reps,
             heed=self.heed,
-            out=self.out,
-            workers=self.workers,
+            effort=Effort(self.reps, self.workers, self.out),
         )
         if self.as_json:
             say_json(as_json(compared))

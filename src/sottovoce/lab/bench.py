@@ -7,7 +7,7 @@ import numpy as np
 
 from sottovoce.device.device import Device
 from sottovoce.lab.environments import Exponential
-from sottovoce.lab.simulate import simulate
+from sottovoce.lab.simulation import simulate
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import Release, uniform

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from sottovoce.lab.environments import Floats, Slope, regret_at_random
 from sottovoce.lab.local_server import LocalServer, running
+from sottovoce.lab.people import with_outcomes
 from sottovoce.lab.pictures import draw_learning
 from sottovoce.lab.visitors import Visit, visit
 from sottovoce.server.replay import replay
@@ -111,12 +112,9 @@ def _watched(
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("people", total=users)
         return visit(
-            server.url,
+            server,
             experiment,
-            environment,
-            key=server.key,
-            people=users,
-            rng=rng,
+            with_outcomes(environment, rng, users),
             each=lambda: progress.advance(task),
             until=stopped,
         )

@@ -16,7 +16,7 @@ makes a policy from an experiment is a method, for instance its class:
 
 >>> import numpy as np
 >>> from sottovoce.lab.environments import Slope
->>> from sottovoce.lab.simulate import simulate
+>>> from sottovoce.lab.simulation import simulate
 >>> class ExploreThenCommit:
 ...     def __init__(self, experiment):
 ...         self.sums, self.left = np.zeros((2, len(experiment.arms))), experiment.horizon // 10

@@ -7,7 +7,7 @@ import numpy as np
 from sottovoce.lab.environments import regret_at_random
 from sottovoce.lab.methods import Playable
 from sottovoce.lab.reproduce.cases import MODELS, Model
-from sottovoce.lab.simulate import simulate
+from sottovoce.lab.simulation import simulate
 
 
 @dataclass(frozen=True, slots=True)

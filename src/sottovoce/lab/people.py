@@ -6,7 +6,7 @@ import numpy as np
 
 from sottovoce.device.device import Device
 from sottovoce.estimate.learner import Learner
-from sottovoce.lab.environments import Environment, Floats, draw_people
+from sottovoce.lab.environments import Environment, Floats, People, draw_people
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.schema import Feature, Numeric
 
@@ -27,9 +27,7 @@ def meet(
     each: called after every person, for a progress bar.
     """
     experiment = learner.experiment
-    contexts, means, outcomes = draw_people(environment, rng, people)
-    if len(outcomes) == 0:
-        outcomes = (rng.random(people)[:, np.newaxis] < means).astype(np.float64)
+    contexts, means, outcomes = with_outcomes(environment, rng, people)
     regret = np.empty(people)
     for person in range(people):
         device = Device(learner.release(), public_arms=True)  # simulated people have no secrets
@@ -38,6 +36,15 @@ def meet(
         regret[person] = means[person].max() - means[person, arm]
         each()
     return regret
+
+
+def with_outcomes(environment: Environment, rng: np.random.Generator, n: int) -> People:
+    """Draw people, and what each arm would bring each of them."""
+    people = draw_people(environment, rng, n)
+    if len(people.outcomes):
+        return people
+    drawn = rng.random(n)[:, np.newaxis] < people.means
+    return people._replace(outcomes=drawn.astype(np.float64))
 
 
 def features_of(experiment: Experiment, context: Floats) -> dict[str, float]:

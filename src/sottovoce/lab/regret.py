@@ -17,8 +17,8 @@ from sottovoce.lab.environments import Environment, losses_at_random
 from sottovoce.lab.problems import HELD_OUT, PROBLEMS, TUNED
 from sottovoce.lab.reproduce.cases import EPSILONS, MODELS, SIZES, Case, Model
 from sottovoce.lab.reproduce.table import Key, Mean, key_of, mean_of, read_published
-from sottovoce.lab.simulate import simulate
-from sottovoce.lab.sweep import Engine, Run, Setting, sweep
+from sottovoce.lab.simulation import simulate
+from sottovoce.lab.sweeps import Engine, Run, Setting, sweep
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.methods import settings_from
@@ -243,7 +243,6 @@ def _measure(places: list[Place], options: Options) -> list[Cell]:
             path=options.out or Path(folder) / "runs.jsonl",
             workers=options.workers,
             engine=options.engine,
-            title="bench regret",
         )
     means = iter(_means(runs))
     worlds = {place.world: place.environment for place in places}

@@ -9,12 +9,13 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from sottovoce.device.client import Client
 from sottovoce.device.ledger import OneReport
-from sottovoce.lab.environments import Environment, Floats, draw_people
+from sottovoce.lab.environments import Floats, People
 from sottovoce.lab.people import features_of
 from sottovoce.shared.errors import TransportError, must
 from sottovoce.shared.experiment import TARGET, Experiment
@@ -54,14 +55,23 @@ class Visit:
     spent: list[float]
 
 
+class Server(Protocol):
+    """A server that runs, such as a ``LocalServer``."""
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+
+    @property
+    def key(self) -> str:
+        """The public key that devices have to trust."""
+
+
 def visit(
-    server: str,
+    server: Server,
     experiment: Experiment,
-    environment: Environment,
+    people: People,
     *,
-    key: str,
-    people: int,
-    rng: np.random.Generator,
     population: str = TARGET,
     tablets: int = TABLETS,
     each: Callable[[], None] = lambda: None,
@@ -69,15 +79,13 @@ def visit(
 ) -> Visit:
     """Let people come and use whichever tablet is free; return when every report is stored.
 
-    ``rng`` draws the world only: choices and noise come from the operating system.
-
+    people: with what each arm would bring them (``with_outcomes``). Choices and noise come from
+        the operating system.
     each: called after every person, from any thread, for a progress bar.
     until: nobody comes any more once this is so.
     """
-    contexts, means, outcomes = draw_people(environment, rng, people)
-    if len(outcomes) == 0:
-        outcomes = (rng.random(people)[:, np.newaxis] < means).astype(np.float64)
-    reward, regret = np.empty(people), np.empty(people)
+    contexts, means, outcomes = people
+    reward, regret = np.empty(len(means)), np.empty(len(means))
     queue = itertools.count()
     arms = {arm: number for number, arm in enumerate(experiment.arms)}
     ledgers = [EachPersonOnce() for _ in range(tablets)]
@@ -85,15 +93,15 @@ def visit(
 
     def use(ledger: EachPersonOnce) -> None:
         client = Client(
-            server,
+            server.url,
             experiment=experiment.fingerprint,
-            keys=[key],
+            keys=[server.key],
             ledger=ledger,
             population=population,
             refresh_every=REFRESH_EVERY,
             public_arms=True,  # simulated people have no secrets
         )
-        while not until() and (person := next(queue)) < people:
+        while not until() and (person := next(queue)) < len(means):
             ledger.next_person()
             arm = arms[client.choose(features_of(experiment, contexts[person]))]
             client.report(reward=float(outcomes[person, arm]))
@@ -109,7 +117,7 @@ def visit(
     with ThreadPoolExecutor(tablets) as room:
         for done in [room.submit(use, ledger) for ledger in ledgers]:
             done.result()
-    came = min(next(queue), people)  # whoever took a number was served
+    came = min(next(queue), len(means))  # whoever took a number was served
     return Visit(
         reward[:came], regret[:came], [cost for ledger in ledgers for cost in ledger.spent]
     )

@@ -9,22 +9,29 @@ from importlib import import_module
 
 from sottovoce.shared.errors import MissingExtra
 
-EXTRAS = {"cli": "cli", "estimate": "learner", "lab": "lab", "server": "server"}
-"""The extra that each room needs; the other rooms need none."""
+EXTRAS = {
+    "sottovoce.cli": "cli",
+    "sottovoce.estimate": "learner",
+    "sottovoce.lab.local_server": "lab,server",
+    "sottovoce.lab": "lab",
+    "sottovoce.server": "server",
+}
+"""The extras that modules need, by the first words of their names. Others need none."""
 
 
 def load(name: str, modules: Mapping[str, str], *, package: str) -> object:
-    """Return a public name of a package from the module that has it.
+    """Return a public name of a package.
 
-    modules: the module of each public name.
+    modules: the public names, with spaces between them, that each module has.
     """
-    if name not in modules:
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
-    room = modules[name].split(".")[1]
-    try:
-        return getattr(import_module(modules[name]), name)
-    except ModuleNotFoundError as error:
-        raise missing(error, who=name, extra=EXTRAS.get(room)) from None
+    for module, names in modules.items():
+        if name in names.split():
+            try:
+                return getattr(import_module(module), name)
+            except ModuleNotFoundError as error:
+                extras = [EXTRAS[words] for words in EXTRAS if module.startswith(words)]
+                raise missing(error, who=name, extra=next(iter(extras), None)) from None
+    raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
 
 def missing(error: ModuleNotFoundError, *, who: str, extra: str | None) -> ImportError:

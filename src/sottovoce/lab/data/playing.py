@@ -1,6 +1,7 @@
 """One run of a method on a data set: the target's people come one by one, in a random order."""
 
 from collections.abc import Mapping, Sequence
+from typing import Unpack
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from sottovoce.lab.data.deck import Deck
 from sottovoce.lab.data.sample import DataSet, Sample
 from sottovoce.lab.environments import Floats
 from sottovoce.lab.methods import Playable
-from sottovoce.lab.simulate import Auxiliary, Order, Result, simulate
+from sottovoce.lab.simulation import Auxiliary, PlayOptions, Result, simulate
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, must
 
@@ -27,9 +28,7 @@ def play(
     epsilon_aux: Budgets | None = None,
     seed: int,
     n: int | None = None,
-    release_every: int | None = None,
-    order: Order = "given",
-    heed: bool = False,
+    **options: Unpack[PlayOptions],
 ) -> Result:
     """Play the target, after the auxiliary populations if they have an ε; None leaves them out.
 
@@ -38,8 +37,8 @@ def play(
     whatever the method, and with auxiliary data as without.
 
     n: how many of the target's people come; None for all of them.
-    order, heed: as ``simulate`` has them.
-    release_every: reports between two releases; None for 100, or for fewer where few people come.
+    options: as ``simulate`` has them. Reports between two releases are fewer than 100 where few
+        people come, if nobody says.
     """
     check.whole_number(seed, what="seed", least=0)
     people = len(dataset.target)
@@ -48,8 +47,7 @@ def play(
     elif check.whole_number(n, what="n", least=1) > people:
         rule = f"be at most the {people} people of {dataset.name}'s target"
         raise ExperimentError(must("n", rule, n))
-    if release_every is None:
-        release_every = max(1, min(RELEASE_EVERY, n // LEAST_RELEASES))
+    options.setdefault("release_every", max(1, min(RELEASE_EVERY, n // LEAST_RELEASES)))
     arms = len(dataset.arms)
     budgets = _budgets(dataset, epsilon_aux)
     return simulate(
@@ -58,14 +56,12 @@ def play(
         epsilon=epsilon,
         n=n,
         seed=seed,
-        release_every=release_every,
-        order=order,
-        heed=heed,
         auxiliary=[
             Auxiliary(len(sample), budgets[name], Deck(sample, arms), name=name)
             for name, sample in dataset.auxiliary.items()
             if name in budgets
         ],
+        **options,
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from sottovoce.lab.environments import Environment, Exponential, Shifted, Symmetric
-from sottovoce.lab.simulate import Auxiliary, Result, simulate
+from sottovoce.lab.simulation import Auxiliary, Result, simulate
 from sottovoce.shared.ldpmab.settings import Ldpmab
 from sottovoce.shared.methods import MethodSettings
 

@@ -16,8 +16,8 @@ from sottovoce.lab.pictures import COLOURS
 from sottovoce.lab.reproduce.cases import LINES, MODELS, Case, Model
 from sottovoce.lab.reproduce.figures import LINE_COLOURS, STYLES, in_thousands
 from sottovoce.lab.reproduce.table import mean_of
-from sottovoce.lab.simulate import Result
-from sottovoce.lab.sweep import Run, seed_of
+from sottovoce.lab.simulation import Result
+from sottovoce.lab.sweeps import Run, seed_of
 
 POINT = (1 / 3, 1 / 3)
 PEOPLE, ROWS = 10_000, 500

@@ -8,7 +8,7 @@ from sottovoce.lab.reproduce import cases as paper
 from sottovoce.lab.reproduce import figures, process
 from sottovoce.lab.reproduce.cases import MODELS, Case, Model, as_settings, total_regret
 from sottovoce.lab.reproduce.table import Key, Mean, make_table, read_published, write_csv
-from sottovoce.lab.sweep import Engine, sweep
+from sottovoce.lab.sweeps import Engine, sweep
 from sottovoce.shared.errors import ExperimentError, must
 
 
@@ -149,7 +149,6 @@ def _reproduce_model(
         path=path.with_suffix(".jsonl"),
         workers=options.workers,
         engine=options.engine,
-        title=path.name,
     )
     if name == "process":
         figures.save(process.draw_process(model, runs, path), path)

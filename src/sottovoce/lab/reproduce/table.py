@@ -10,7 +10,7 @@ from pathlib import Path
 from scipy import stats
 
 from sottovoce.lab.reproduce.cases import EXPERIMENTS, Case
-from sottovoce.lab.sweep import Run
+from sottovoce.lab.sweeps import Run
 from sottovoce.shared.errors import ExperimentError
 
 COLUMNS = [

@@ -15,7 +15,7 @@ from sottovoce.lab.data.sample import DataSet
 from sottovoce.lab.data.table import Table
 from sottovoce.lab.environments import Floats
 from sottovoce.lab.methods import Begin, baseline_to_table, source_of
-from sottovoce.lab.sweep import Run, Setting
+from sottovoce.lab.sweeps import Run, Setting
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.experiment import canonical_json
 from sottovoce.shared.schema import feature_from_table

@@ -29,7 +29,7 @@ from sottovoce.lab.reproduce.real.picture import draw_table
 from sottovoce.lab.reproduce.real.published import read_paper
 from sottovoce.lab.reproduce.real.tables import Comparison, write_csv, write_markdown
 from sottovoce.lab.reproduce.run import Options
-from sottovoce.lab.sweep import sweep
+from sottovoce.lab.sweeps import sweep
 from sottovoce.shared.errors import ExperimentError, must
 
 DEFAULT = ("adult", "green-taxi", "jobs-hr", "flights")
@@ -76,7 +76,6 @@ def reproduce_table(
         path=path,
         workers=options.workers,
         engine=options.engine,
-        title="table",
         paired_by=PAIRED_BY,
     )
     rewards = gather(cases, runs)

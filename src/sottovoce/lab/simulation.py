@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -41,6 +41,34 @@ class Auxiliary:
     kappa: float = 1.0
     known: bool = True
     name: str | None = None
+
+
+class PlayOptions(TypedDict, total=False):
+    """What ``simulate`` and ``play`` may be given besides; ``simulate`` explains it."""
+
+    release_every: int
+    order: Order
+    heed: bool
+    points: Sequence[Sequence[float]]
+
+
+class SimulateOptions(PlayOptions, total=False):
+    """What ``simulate`` may be given besides, and explains."""
+
+    auxiliary: Sequence[Auxiliary]
+    not_private_leaking_noise: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options:
+    """The same, with what is taken where nothing was given."""
+
+    release_every: int = 100
+    order: Order = "given"
+    heed: bool = False
+    points: Sequence[Sequence[float]] = ()
+    auxiliary: Sequence[Auxiliary] = ()
+    not_private_leaking_noise: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,20 +132,17 @@ def simulate(
     epsilon: float,
     n: int,
     seed: int,
-    release_every: int = 100,
-    auxiliary: Sequence[Auxiliary] = (),
-    order: Order = "given",
-    heed: bool = False,
-    points: Sequence[Sequence[float]] = (),
-    not_private_leaking_noise: bool = False,
+    **options: Unpack[SimulateOptions],
 ) -> Result:
     """Play n people, one report each, and return what happened.
 
     method: one with a learner and devices or a baseline of the lab, also by name or as a table
         with its name and settings; or anything that makes a policy from an experiment (see
         ``lab.driver``).
-    order: in which the auxiliary populations come. ``auto``: those first whose rows tell most, by
-        what is known before they come (ε and exploration).
+    release_every: reports between two releases, 100 if nobody says.
+    auxiliary: logged data that is played before the target.
+    order: in which the auxiliary populations come: as they were given, or, by ``auto``, those
+        first whose rows tell most, by what is known before they come (ε and exploration).
     heed: let the diagnosis be looked at as people come, and go on without auxiliary data, with a
         new learner, as soon as one of the populations seems to mislead; with ``whisper`` only.
     points: places of [0, 1]^d at which to follow the local regret and the arms.
@@ -127,6 +152,7 @@ def simulate(
     if isinstance(environment, type):
         came = f"the class {environment.__name__}"
         raise ExperimentError(must("an environment", "be an object", f"{came}: add ()"))
+    chosen = _Options(**options)
     check.whole_number(n, what="n", least=1)
     played = method_of(method)
     experiment = Experiment(
@@ -135,38 +161,28 @@ def simulate(
         epsilon=epsilon,
         horizon=n,
         auxiliary=[
-            Population(
-                each.name or f"auxiliary {m}",
-                each.epsilon,
-                each.users,
-                behaviour(environment.arms, each.kappa).tolist() if each.known else None,
-            )
-            for m, each in enumerate(auxiliary, start=1)
+            _population(each, m, arms=environment.arms)
+            for m, each in enumerate(chosen.auxiliary, start=1)
         ],
         method=played.settings,
-        release_every=release_every,
+        release_every=chosen.release_every,
         seed=seed,
     )
-    worlds = [each.environment or environment for each in auxiliary]
-    for world in worlds:
-        if (world.arms, world.dimension) != (environment.arms, environment.dimension):
-            rule = f"have {environment.arms} arms and d = {environment.dimension}"
-            came = f"{world.arms} and {world.dimension}"
-            raise ExperimentError(must("an auxiliary environment", rule, came))
-    policies = [behaviour(environment.arms, each.kappa) for each in auxiliary]
+    worlds = [_world_of(each, environment) for each in chosen.auxiliary]
     policy = played.begin(experiment)
-    if not_private_leaking_noise:
+    if chosen.not_private_leaking_noise:
         _ability(policy, "leak_noise", must("leaking noise", "be asked of ldpmab alone", played))()
-    if heed:
+    if chosen.heed:
         _ability(policy, "diagnosis", must("heed", "be asked of whisper alone", played))
-    places = _check_points(experiment, points)
-    means = means_at(environment, places)
-    driver = Driver(policy, experiment, places)
-    for m in _order(experiment, order):
-        users = auxiliary[m].users
-        driver.contribute(worlds[m], users, behaviour=policies[m], population=m + 1)
+    points = _check_points(experiment, chosen.points)
+    means = means_at(environment, points)
+    driver = Driver(policy, experiment, points)
+    for m in _order(experiment, chosen.order):
+        rows = chosen.auxiliary[m]
+        logged = behaviour(environment.arms, rows.kappa)
+        driver.contribute(worlds[m], rows.users, behaviour=logged, population=m + 1)
     heeded, warning = None, None
-    if heed:
+    if chosen.heed:
         heeded, warning = _serve_until_warned(driver, experiment, environment)
     if warning is not None:
         alone = replace(experiment, auxiliary=(), horizon=max(1, n - driver.served))
@@ -189,6 +205,26 @@ def simulate(
         heeded=heeded,
         warning=warning,
     )
+
+
+def _population(auxiliary: Auxiliary, number: int, *, arms: int) -> Population:
+    """Return what the experiment says of an auxiliary population."""
+    return Population(
+        auxiliary.name or f"auxiliary {number}",
+        auxiliary.epsilon,
+        auxiliary.users,
+        behaviour(arms, auxiliary.kappa).tolist() if auxiliary.known else None,
+    )
+
+
+def _world_of(auxiliary: Auxiliary, target: Environment) -> Environment:
+    """Return where the rows of an auxiliary population come from."""
+    world = auxiliary.environment or target
+    if (world.arms, world.dimension) != (target.arms, target.dimension):
+        rule = f"have {target.arms} arms and d = {target.dimension}"
+        came = f"{world.arms} and {world.dimension}"
+        raise ExperimentError(must("an auxiliary environment", rule, came))
+    return world
 
 
 def _ability(policy: AnyPolicy, name: str, refusal: Requirement) -> Any:

@@ -38,8 +38,8 @@ from sottovoce.lab.reproduce.real.comparison import (
 )
 from sottovoce.lab.reproduce.real.tables import Comparison, standard_error, write_csv
 from sottovoce.lab.reproduce.table import mean_of
-from sottovoce.lab.simulate import Result
-from sottovoce.lab.sweep import seed_of, sweep
+from sottovoce.lab.simulation import Result
+from sottovoce.lab.sweeps import seed_of, sweep
 from sottovoce.server.diagnosis import diagnosis_to_table
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, must
@@ -66,25 +66,37 @@ class Compared:
     heeded: tuple[int | None, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How many runs are made, and where.
+
+    reps: runs of each method, on the same people.
+    workers: processes; -1 for all cores.
+    out: a folder for ``compare.csv``, and for ``compare.jsonl``, which keeps the runs, so that
+        a comparison goes on after a stop; None to keep nothing.
+    """
+
+    reps: int = 5
+    workers: int = -1
+    out: str | PathLike[str] | None = None
+
+
 def compare(
     table: Table,
     *,
     methods: Sequence[str | Begin] = METHODS,
     epsilon: float = 1.0,
     epsilon_aux: float = 4.0,
-    reps: int = 5,
     heed: bool = False,
-    out: str | PathLike[str] | None = None,
-    workers: int = -1,
+    effort: Effort | None = None,
 ) -> Compared:
     """Play every method on the table, with and without its auxiliary rows if it has any.
 
     methods: their names, or policies of your own (see ``lab.driver``), each with a name of its own.
     epsilon_aux: the ε of every auxiliary population.
     heed: play ``whisper`` once more, so that it heeds the warnings of its diagnosis.
-    out: a folder for ``compare.csv``, and for ``compare.jsonl``, which keeps the runs, so that
-        a comparison goes on after a stop.
     """
+    effort = effort or Effort()
     check.epsilon(epsilon)
     check.epsilon(epsilon_aux, what="epsilon_aux")
     # Loaded before any run, so that a wrong table costs nothing.
@@ -99,18 +111,18 @@ def compare(
     cases = make_cases([data.name], ranked, budgets)
     settings = [as_setting(case, _source(table), own=own) for case in cases]
     with TemporaryDirectory() as folder:
-        path = Path(folder if out is None else out) / "compare.jsonl"
+        path = Path(folder if effort.out is None else effort.out) / "compare.jsonl"
         runs = sweep(
             partial(mean_rewards, own=own),
             settings,
-            reps=reps,
+            reps=effort.reps,
             path=path,
-            workers=workers,
-            title=data.name,
+            workers=effort.workers,
             paired_by=PAIRED_BY,
         )
         rewards = gather(cases, runs)
-        heeding = [_play(data, budgets[0], rep, heed=True) for rep in range(reps if heed else 0)]
+        again = range(effort.reps if heed else 0)
+        heeding = [_play(data, budgets[0], rep, heed=True) for rep in again]
         contexts = make_contexts([data.name], rewards)
         comparison = Comparison(
             cells=make_cells([data.name], ranked, budgets, rewards),
@@ -118,7 +130,7 @@ def compare(
             people=rewards.people,
             paper={},
         )
-        if out is not None:
+        if effort.out is not None:
             write_csv(comparison, path.with_suffix(".csv"))
     return Compared(
         data,

@@ -55,7 +55,6 @@ def sweep(
     path: str | PathLike[str],
     workers: int = -1,
     engine: Engine = "joblib",
-    title: str = "runs",
     paired_by: Sequence[str] | None = None,
 ) -> list[Run]:
     """Run every setting ``reps`` times, with a progress bar; return the runs in order.
@@ -83,7 +82,7 @@ def sweep(
         book,
     ):
         total = len(settings) * reps
-        bar = progress.add_task(title, total=total, completed=total - len(missing))
+        bar = progress.add_task(Path(path).stem, total=total, completed=total - len(missing))
         jobs = (
             joblib.delayed(_one)(
                 task, settings[setting], setting, repetition, seed_of(keys[setting], repetition)
