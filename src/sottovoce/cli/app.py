@@ -4,7 +4,17 @@ import inspect
 import json
 import re
 from abc import ABC, abstractmethod
-from typing import Annotated, Any, ClassVar, Literal, Self
+from dataclasses import MISSING, dataclass, field, fields
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    dataclass_transform,
+    get_origin,
+    get_type_hints,
+)
 
 import typer
 from rich.console import Console
@@ -20,20 +30,60 @@ Epsilon = Annotated[float, typer.Option(help="The privacy budget of each report.
 Workers = Annotated[int, typer.Option(help="Processes; -1 for all cores.")]
 
 
-class Command(ABC):
-    """A command: a dataclass whose fields are its arguments and options.
+def option(default: Any, text: str, *names: str, **more: Any) -> Any:
+    """Return a field that is an option of a command; one without a default is required.
 
-    It is called like the class, and explained by its docstring.
+    names: --check, where it is not to be called like the field, or has no --no-check.
+    more: as ``typer.Option`` has it.
+    """
+    return field(
+        default=MISSING if default is ... else default,
+        metadata={"typer": typer.Option(*names, help=text, **more)},
+    )
+
+
+def argument(default: Any, text: str) -> Any:
+    """Return a field that is an argument of a command."""
+    return field(
+        default=MISSING if default is ... else default,
+        metadata={"typer": typer.Argument(help=text)},
+    )
+
+
+def parameter(name: str, kind: Any, default: Any = MISSING) -> inspect.Parameter:
+    """Return an argument or option as Typer reads it; ``kind`` says what it is."""
+    default = inspect.Parameter.empty if default is MISSING else default
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+@dataclass_transform(field_specifiers=(option, argument), kw_only_default=True)
+@dataclass
+class Command(ABC):
+    """A command. Its fields are its arguments and options.
+
+    It is called like its class, and explained by the docstring of its class.
 
     extra: the extras of the package that it needs.
     """
 
     extra: ClassVar[str]
 
+    def __init_subclass__(cls, *, extra: str) -> None:
+        dataclass(kw_only=True)(cls)
+        cls.extra = extra
+
     @classmethod
     def parameters(cls) -> list[inspect.Parameter]:
-        """Return its arguments and options, as Typer reads them."""
-        return list(inspect.signature(cls).parameters.values())
+        """Return its arguments and options."""
+        types = get_type_hints(cls, include_extras=True)
+        for each in fields(cls):
+            if "typer" in each.metadata:
+                types[each.name] = Annotated[types[each.name], each.metadata["typer"]]
+        return [
+            parameter(each.name, types[each.name], each.default)
+            for each in fields(cls)
+            if get_origin(types[each.name]) is Annotated
+        ]
 
     @classmethod
     def make(cls, **given: Any) -> Self:
@@ -41,7 +91,7 @@ class Command(ABC):
         return cls(**given)
 
     @abstractmethod
-    def run(self) -> None:
+    def __call__(self) -> None:
         """Do it."""
 
 
@@ -56,7 +106,7 @@ def _add(group: typer.Typer, kind: type[Command]) -> None:
 
     def run(**given: Any) -> None:
         try:
-            kind.make(**given).run()
+            kind.make(**given)()
         except ModuleNotFoundError as error:
             raise missing(error, who=f"sottovoce {name}", extra=kind.extra) from None
 

@@ -1,11 +1,10 @@
 """The commands that measure: bench speed, service, regret."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from rich.table import Table
 
 from sottovoce.cli.app import (
@@ -16,6 +15,7 @@ from sottovoce.cli.app import (
     console,
     errors,
     names_in,
+    option,
     say,
     say_json,
 )
@@ -26,17 +26,13 @@ if TYPE_CHECKING:
     Row = tuple[str, Callable[[ServiceSpeed], str]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Speed(Command):
+class Speed(Command, extra="lab"):
     """Print users a second of the lab's simulations, and a device's time for one report."""
 
-    extra = "lab"
-
-    seconds: Annotated[float, typer.Option(min=0, help="Time for each line.")] = 1.0
+    seconds: float = option(1.0, "Time for each line.", min=0)
     as_json: AsJson = False
 
-    def run(self) -> None:
-        """Measure the lab, then a device."""
+    def __call__(self) -> None:
         from sottovoce.lab.bench import measure_devices, measure_speed
 
         speeds = measure_speed(seconds=self.seconds)
@@ -67,24 +63,19 @@ class Speed(Command):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Service(Command):
+class Service(Command, extra="lab,server"):
     """Print how many reports a server can store, durably, on SQLite and PostgreSQL."""
 
-    extra = "lab,server"
-
-    seconds: Annotated[float, typer.Option(min=0.1, help="Time for each round.")] = 2.0
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of single reports.")] = 5
-    reports: Annotated[int, typer.Option(min=50_000, help="Reports in batches.")] = 1_000_000
-    connections: Annotated[int, typer.Option(min=1, help="Clients with single reports.")] = 128
-    postgres: Annotated[
-        str | None,
-        typer.Option(help="An empty PostgreSQL database; else pgserver's, if that is installed."),
-    ] = None
+    seconds: float = option(2.0, "Time for each round.", min=0.1)
+    rounds: int = option(5, "Rounds of single reports.", min=1)
+    reports: int = option(1_000_000, "Reports in batches.", min=50_000)
+    connections: int = option(128, "Clients with single reports.", min=1)
+    postgres: str | None = option(
+        None, "An empty PostgreSQL database; else pgserver's, if that is installed."
+    )
     as_json: AsJson = False
 
-    def run(self) -> None:
-        """Measure each database in turn."""
+    def __call__(self) -> None:
         from sottovoce.lab.bench_service import measure_service
 
         with errors.status("starting") as shown:
@@ -115,45 +106,27 @@ class Service(Command):
         _show(titles, ((title, *map(figure, figures)) for title, figure in rows))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Regret(Command):
+class Regret(Command, extra="lab"):
     """Print what people lose: on the paper's cells, or on simulated problems."""
 
-    extra = "lab"
-
-    reps: Annotated[int, typer.Option(help="Runs of each cell and method.")] = 20
-    models: Annotated[str, typer.Option(help="The paper's models, with commas.")] = (
-        "exponential,symmetric"
+    reps: int = option(20, "Runs of each cell and method.")
+    models: str = option("exponential,symmetric", "The paper's models, with commas.")
+    aux: bool = option(True, "With auxiliary data too, or without only.")
+    problems: bool = option(False, "On simulated problems instead of the paper's.", "--problems")
+    published: Path | None = option(
+        None,
+        "A CSV of the authors' means, to compare with; only its cells are run.",
+        envvar="SOTTOVOCE_PUBLISHED",
     )
-    aux: Annotated[bool, typer.Option(help="With auxiliary data too, or without only.")] = True
-    problems: Annotated[
-        bool, typer.Option("--problems", help="On simulated problems instead of the paper's.")
-    ] = False
-    published: Annotated[
-        Path | None,
-        typer.Option(
-            envvar="SOTTOVOCE_PUBLISHED",
-            help="A CSV of the authors' means, to compare with; only its cells are run.",
-        ),
-    ] = None
-    methods: Annotated[
-        str | None, typer.Option(help="Methods, with commas; the first is judged.")
-    ] = None
-    all_methods: Annotated[
-        bool, typer.Option("--all-methods", help="Not only the first with auxiliary data.")
-    ] = False
+    methods: str | None = option(None, "Methods, with commas; the first is judged.")
+    all_methods: bool = option(False, "Not only the first with auxiliary data.", "--all-methods")
     workers: Workers = -1
     engine: Engine = "joblib"
-    out: Annotated[
-        Path | None, typer.Option(help="A .jsonl file that keeps the runs, to go on after a stop.")
-    ] = None
-    picture: Annotated[
-        Path | None, typer.Option(help="A .png or .svg for the cells without auxiliary data.")
-    ] = None
+    out: Path | None = option(None, "A .jsonl file that keeps the runs, to go on after a stop.")
+    picture: Path | None = option(None, "A .png or .svg for the cells without auxiliary data.")
     as_json: AsJson = False
 
-    def run(self) -> None:
-        """Run all cells, and show them by group."""
+    def __call__(self) -> None:
         from sottovoce.lab import regret as lab
         from sottovoce.lab import regret_tables as tables
 

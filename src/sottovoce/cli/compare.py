@@ -1,15 +1,24 @@
 """The command ``compare``: methods on a table of one's own."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import typer
 from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from sottovoce.cli.app import AsJson, Command, Epsilon, Workers, console, names_in, say, say_json
+from sottovoce.cli.app import (
+    AsJson,
+    Command,
+    Epsilon,
+    Workers,
+    argument,
+    console,
+    names_in,
+    option,
+    say,
+    say_json,
+)
 from sottovoce.shared.errors import ExperimentError, must
 
 if TYPE_CHECKING:
@@ -18,8 +27,7 @@ if TYPE_CHECKING:
     from sottovoce.lab.reproduce.table import Mean
 
 
-@dataclass(frozen=True, kw_only=True)
-class Compare(Command):
+class Compare(Command, extra="lab"):
     """Compare methods on a table of your own: which of them would bring people most.
 
     Each class of the label is an arm, and brings 1 to the people of that
@@ -28,75 +36,52 @@ class Compare(Command):
     sottovoce compare pupils.csv --label grade --group school --target north
     """
 
-    extra = "lab"
-
-    file: Annotated[Path, typer.Argument(help="A table: .csv, .csv.gz or .parquet.")]
-    label: Annotated[str, typer.Option(help="The column with the classes, which are the arms.")]
-    group: Annotated[
-        str | None,
-        typer.Option(help="The column that tells the target from auxiliary rows, if any."),
-    ] = None
-    target: Annotated[
-        list[str] | None,
-        typer.Option(help="The value of the group that is the target; may be given several times."),
-    ] = None
-    auxiliary: Annotated[
-        Literal["together", "each"],
-        typer.Option(help="All other rows as one population, or one for each value of the group."),
-    ] = "together"
-    features: Annotated[
-        str | None,
-        typer.Option(help="Columns, with commas, one for each axis, instead of a reduction."),
-    ] = None
-    dimensions: Annotated[int, typer.Option(help="How many axes a reduction leaves.")] = 3
-    reduce: Annotated[
-        Literal["supervised", "columns", "components"],
-        typer.Option(
-            help="The directions that tell classes apart, the columns that do, or principal"
-            " components."
-        ),
-    ] = "supervised"
-    nulls: Annotated[
-        Literal["refuse", "drop", "keep"],
-        typer.Option(help="What to do with rows in which something is missing."),
-    ] = "refuse"
-    drop: Annotated[str | None, typer.Option(help="Columns to leave out, with commas.")] = None
-    categorical: Annotated[
-        str | None, typer.Option(help="Columns of numbers that are codes, with commas.")
-    ] = None
-    public: Annotated[
-        str | None,
-        typer.Option(
-            help="Where the reduction is fitted if not on auxiliary rows: a file with public rows,"
-            " or a share of the target such as 0.05, treated as public and not played."
-        ),
-    ] = None
+    file: Path = argument(..., "A table: .csv, .csv.gz or .parquet.")
+    label: str = option(..., "The column with the classes, which are the arms.")
+    group: str | None = option(
+        None, "The column that tells the target from auxiliary rows, if any."
+    )
+    target: list[str] | None = option(
+        None, "The value of the group that is the target; may be given several times."
+    )
+    auxiliary: Literal["together", "each"] = option(
+        "together", "All other rows as one population, or one for each value of the group."
+    )
+    features: str | None = option(
+        None, "Columns, with commas, one for each axis, instead of a reduction."
+    )
+    dimensions: int = option(3, "How many axes a reduction leaves.")
+    reduce: Literal["supervised", "columns", "components"] = option(
+        "supervised",
+        "The directions that tell classes apart, the columns that do, or principal components.",
+    )
+    nulls: Literal["refuse", "drop", "keep"] = option(
+        "refuse", "What to do with rows in which something is missing."
+    )
+    drop: str | None = option(None, "Columns to leave out, with commas.")
+    categorical: str | None = option(None, "Columns of numbers that are codes, with commas.")
+    public: str | None = option(
+        None,
+        "Where the reduction is fitted if not on auxiliary rows: a file with public rows,"
+        " or a share of the target such as 0.05, treated as public and not played.",
+    )
     epsilon: Epsilon = 1.0
-    epsilon_aux: Annotated[
-        float, typer.Option(help="The privacy budget of each auxiliary report.")
-    ] = 4.0
-    methods: Annotated[
-        str,
-        typer.Option(help="Methods, with commas; abse, which is not private, is always beside."),
-    ] = "whisper,ldpmab,linear,nn"
-    reps: Annotated[int, typer.Option(help="Runs of each method, on the same people.")] = 5
-    heed: Annotated[
-        bool,
-        typer.Option(
-            "--heed",
-            help="Also play whisper so that it goes on without auxiliary rows when they seem to"
-            " mislead.",
-        ),
-    ] = False
-    out: Annotated[
-        Path | None,
-        typer.Option(help="A folder for a CSV, and for the runs, to go on after a stop."),
-    ] = None
+    epsilon_aux: float = option(4.0, "The privacy budget of each auxiliary report.")
+    methods: str = option(
+        "whisper,ldpmab,linear,nn",
+        "Methods, with commas; abse, which is not private, is always beside.",
+    )
+    reps: int = option(5, "Runs of each method, on the same people.")
+    heed: bool = option(
+        False,
+        "Also play whisper so that it goes on without auxiliary rows when they seem to mislead.",
+        "--heed",
+    )
+    out: Path | None = option(None, "A folder for a CSV, and for the runs, to go on after a stop.")
     workers: Workers = -1
     as_json: AsJson = False
 
-    def run(self) -> None:
-        """Play all methods on the table, and rank them."""
+    def __call__(self) -> None:
         from sottovoce.lab.comparison import Effort, as_json, compare
         from sottovoce.lab.data.table import Table as Data
 

@@ -1,14 +1,14 @@
 """The device's and the custodian's commands: contribute, receipt."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from rich.markup import escape
 from rich.progress import Progress, TaskID
 
-from sottovoce.cli.app import AsJson, Command, errors, say, say_json
+from sottovoce.cli.app import AsJson, Command, argument, errors, option, say, say_json
 from sottovoce.shared.errors import TransportError
 
 if TYPE_CHECKING:
@@ -18,49 +18,33 @@ TRY_LATER = 75
 """The exit code that mail systems and schedulers know as "temporary failure" (EX_TEMPFAIL)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Contribute(Command):
+class Contribute(Command, extra="custodian"):
     """Privatise logged rows on this machine, each once, and send the reports.
 
     A run that is stopped goes on where it was when it is started again. Exit code 75: the server
     could not be reached for too long; start again later.
     """
 
-    extra = "custodian"
-
-    server: Annotated[str, typer.Option(help="The server's address.")]
-    experiment: Annotated[str, typer.Option(help="The fingerprint of the experiment.")]
-    key: Annotated[
-        list[str], typer.Option(help="A public key that may sign releases, 64 digits; repeatable.")
-    ]
-    population: Annotated[str, typer.Option(help="Whose rows these are, such as clinic-b.")]
-    epsilon: Annotated[float, typer.Option(help="The most that one row may spend.")]
-    data: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Files .csv, .csv.gz or .parquet; none to send only what still waits."),
-    ] = None
-    arm: Annotated[str, typer.Option(help="The column of the arm.")] = "arm"
-    reward: Annotated[str, typer.Option(help="The column of the reward.")] = "reward"
-    rename: Annotated[
-        list[str] | None, typer.Option(help="A feature's column, as feature=column; repeatable.")
-    ] = None
-    state: Annotated[
-        Path | None,
-        typer.Option(help="The journal. Keep it: it is what stops rows from being sent twice."),
-    ] = None
-    refused: Annotated[
-        Path | None, typer.Option(help="A CSV for the rows that do not fit: file, line, reason.")
-    ] = None
-    check: Annotated[
-        bool, typer.Option("--check", help="Only say which rows fit; send nothing.")
-    ] = False
-    patience: Annotated[
-        float, typer.Option(min=0, help="Seconds without any success before it stops.")
-    ] = 300.0
+    server: str = option(..., "The server's address.")
+    experiment: str = option(..., "The fingerprint of the experiment.")
+    key: list[str] = option(..., "A public key that may sign releases, 64 digits; repeatable.")
+    population: str = option(..., "Whose rows these are, such as clinic-b.")
+    epsilon: float = option(..., "The most that one row may spend.")
+    data: list[Path] | None = argument(
+        None, "Files .csv, .csv.gz or .parquet; none to send only what still waits."
+    )
+    arm: str = option("arm", "The column of the arm.")
+    reward: str = option("reward", "The column of the reward.")
+    rename: list[str] | None = option(None, "A feature's column, as feature=column; repeatable.")
+    state: Path | None = option(
+        None, "The journal. Keep it: it is what stops rows from being sent twice."
+    )
+    refused: Path | None = option(None, "A CSV for the rows that do not fit: file, line, reason.")
+    check: bool = option(False, "Only say which rows fit; send nothing.", "--check")
+    patience: float = option(300.0, "Seconds without any success before it stops.", min=0)
     as_json: AsJson = False
 
-    def run(self) -> None:
-        """Contribute, with a progress bar for each file."""
+    def __call__(self) -> None:
         from sottovoce.device.contribute.contribute import Custodian, contribute
         from sottovoce.device.contribute.rows import renamed_columns
         from sottovoce.device.contribute.summary import describe
@@ -105,16 +89,12 @@ class Contribute(Command):
             say(line)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Receipt(Command):
+class Receipt(Command, extra="cli"):
     """Print what a person's privacy ledger says: what was spent, when and on what."""
 
-    extra = "cli"
+    ledger: Path = argument(..., "A ledger file made on a device.")
 
-    ledger: Annotated[Path, typer.Argument(help="A ledger file made on a device.")]
-
-    def run(self) -> None:
-        """Read the ledger."""
+    def __call__(self) -> None:
         from sottovoce.device.ledger import Ledger
 
         say(Ledger.read(self.ledger).receipt())

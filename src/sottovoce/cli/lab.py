@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_type_hints
 
@@ -14,81 +14,65 @@ from sottovoce.cli.app import (
     Engine,
     Epsilon,
     Workers,
+    argument,
     console,
     names_in,
+    option,
+    parameter,
     say,
     say_json,
 )
 from sottovoce.shared.methods import MethodSettings, method_names, method_part
 
 
-def settings_options() -> dict[str, inspect.Parameter]:
-    """Return an option for each setting of each method, explained by the method's docstring.
-
-    What is not given is None, so that a method is asked for nothing that it does not have.
-    """
-    options: dict[str, inspect.Parameter] = {}
+def settings_options() -> dict[str, Any]:
+    """Return an option for each setting of each method, explained by the method's docstring."""
+    options: dict[str, Any] = {}
     for method in method_names():
         kind: type[MethodSettings] = method_part(method, "shared").SETTINGS
         entries = re.findall(r"^(\w+): (.+(?:\n +.+)*)", inspect.getdoc(kind) or "", re.MULTILINE)
         texts = {name: " ".join(text.replace("``", "").split()) for name, text in entries}
         types = get_type_hints(kind)
         for each in fields(kind):
-            default = each.default if types[each.name] is not bool else None
-            option = typer.Option(
+            shown = each.default not in (None, False) and str(each.default)
+            info = typer.Option(
                 f"--{each.name.replace('_', '-')}",
                 help=f"{method}: {texts.get(each.name, '')}",
-                show_default=False if default is None else str(default),
+                show_default=shown,
             )
-            options.setdefault(
-                each.name,
-                inspect.Parameter(
-                    each.name,
-                    inspect.Parameter.KEYWORD_ONLY,
-                    default=None,
-                    annotation=Annotated[types[each.name] | None, option],
-                ),
-            )
+            options.setdefault(each.name, Annotated[types[each.name] | None, info])
     return options
 
 
-@dataclass(frozen=True, kw_only=True)
-class Simulate(Command):
+class Simulate(Command, extra="lab"):
     """Ask what would happen: the mean regret of a method in a simulated world."""
 
-    extra = "lab"
-
-    model: Annotated[
-        Literal["exponential", "symmetric"], typer.Option(help="The simulated world.")
-    ] = "exponential"
+    model: Literal["exponential", "symmetric"] = option("exponential", "The simulated world.")
     epsilon: Epsilon = 1.0
-    n: Annotated[int, typer.Option(help="How many people come.")] = 20_000
-    method: Annotated[
-        str,
-        typer.Option(help=f"{', '.join(method_names())}, or a baseline: abse, linear, nn."),
-    ] = "whisper"
+    n: int = option(20_000, "How many people come.")
+    method: str = option(
+        "whisper", f"{', '.join(method_names())}, or a baseline: abse, linear, nn."
+    )
     settings: dict[str, Any] = field(default_factory=dict)
-    release_every: Annotated[int, typer.Option(help="Reports between two releases.")] = 100
-    reps: Annotated[int, typer.Option(min=1, help="How many runs.")] = 10
-    seed: Annotated[int, typer.Option(min=0, help="The seed of the first run.")] = 0
+    release_every: int = option(100, "Reports between two releases.")
+    reps: int = option(10, "How many runs.", min=1)
+    seed: int = option(0, "The seed of the first run.", min=0)
     as_json: AsJson = False
 
     @classmethod
     def parameters(cls) -> list[inspect.Parameter]:
-        """Put the settings of all methods in the place of ``settings``."""
-        own = super().parameters()
-        at = [each.name for each in own].index("settings")
-        return [*own[:at], *settings_options().values(), *own[at + 1 :]]
+        """Add the settings of all methods. Those that are not given are None."""
+        settings = settings_options().items()
+        return [*super().parameters(), *(parameter(name, kind, None) for name, kind in settings)]
 
     @classmethod
     def make(cls, **given: Any) -> Self:
-        """Gather the settings that were given."""
+        """Gather the settings that are given: a method refuses those that it does not have."""
         settings = {name: given.pop(name) for name in settings_options()}
         chosen = {name: value for name, value in settings.items() if value is not None}
         return cls(settings=chosen, **given)
 
-    def run(self) -> None:
-        """Average some runs."""
+    def __call__(self) -> None:
         from sottovoce.lab.mean_regret import mean_regret
         from sottovoce.lab.methods import method_of
 
@@ -115,8 +99,7 @@ class Simulate(Command):
             console.print(note)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reproduce(Command):
+class Reproduce(Command, extra="lab"):
     """Reproduce the paper's experiments: a CSV, a PNG and an SVG for each.
 
     table, on real data (also as Markdown), tells the mean reward of methods
@@ -125,40 +108,30 @@ class Reproduce(Command):
     A run that is stopped goes on where it was when it is started again.
     """
 
-    extra = "lab"
-
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="process, n-target, n-source, kappa, gamma, order, rewards, densities; all for"
-            " these eight; table for the table on real data, which all leaves out: it needs files"
-        ),
-    ]
-    reps: Annotated[int, typer.Option(help="Runs of each setting.")] = 20
-    out: Annotated[Path, typer.Option(help="Where tables and pictures go.")] = Path("out/paper")
-    published: Annotated[
-        Path | None,
-        typer.Option(
-            envvar="SOTTOVOCE_PUBLISHED",
-            help="A CSV of the authors' means, to draw beside ours; for table one of the paper's"
-            " real-data table (epsilon, epsilon_aux, dataset, fraction, ldpmab_w, …).",
-        ),
-    ] = None
-    datasets: Annotated[
-        str,
-        typer.Option(
-            help="table: the data sets, with commas; also adult-regions, green-taxi-street, jobs."
-        ),
-    ] = "adult,green-taxi,jobs-hr,flights"
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(envvar="SOTTOVOCE_DATA", help="table: the folder with the data sets."),
-    ] = None
+    name: str = argument(
+        ...,
+        "process, n-target, n-source, kappa, gamma, order, rewards, densities; all for"
+        " these eight; table for the table on real data, which all leaves out: it needs files",
+    )
+    reps: int = option(20, "Runs of each setting.")
+    out: Path = option(Path("out/paper"), "Where tables and pictures go.")
+    published: Path | None = option(
+        None,
+        "A CSV of the authors' means, to draw beside ours; for table one of the paper's"
+        " real-data table (epsilon, epsilon_aux, dataset, fraction, ldpmab_w, …).",
+        envvar="SOTTOVOCE_PUBLISHED",
+    )
+    datasets: str = option(
+        "adult,green-taxi,jobs-hr,flights",
+        "table: the data sets, with commas; also adult-regions, green-taxi-street, jobs.",
+    )
+    data_dir: Path | None = option(
+        None, "table: the folder with the data sets.", envvar="SOTTOVOCE_DATA"
+    )
     workers: Workers = -1
     engine: Engine = "joblib"
 
-    def run(self) -> None:
-        """Make the figures, and say where they are."""
+    def __call__(self) -> None:
         from sottovoce.lab.reproduce.real.run import reproduce_table
         from sottovoce.lab.reproduce.run import NAMES, Options, reproduce
 

@@ -3,13 +3,23 @@
 import logging
 import os
 import secrets
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sottovoce.cli.app import AsJson, Command, Epsilon, console, errors, say, say_json
+from sottovoce.cli.app import (
+    AsJson,
+    Command,
+    Epsilon,
+    argument,
+    console,
+    errors,
+    option,
+    say,
+    say_json,
+)
 from sottovoce.shared.experiment import Experiment
 
 TOKEN = "SOTTOVOCE_ADMIN_TOKEN"  # noqa: S105  the name of a variable, not a token
@@ -23,24 +33,18 @@ HERE = "sqlite:///sottovoce.db"
 Port = Annotated[int, typer.Option(min=0, help="The port; 0 for any free one.")]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Demo(Command):
+class Demo(Command, extra="lab,server"):
     """Run a server, let simulated people come to it over HTTP, and draw what it learned."""
 
-    extra = "lab,server"
-
-    users: Annotated[int, typer.Option(min=100, help="How many simulated people come.")] = 6000
-    forever: Annotated[
-        bool, typer.Option("--forever", help="Others come after them, until Ctrl-C.")
-    ] = False
+    users: int = option(6000, "How many simulated people come.", min=100)
+    forever: bool = option(False, "Others come after them, until Ctrl-C.", "--forever")
     epsilon: Epsilon = 1.0
-    seed: Annotated[int, typer.Option(min=0, help="Fixes who comes; noise is never fixed.")] = 0
+    seed: int = option(0, "Fixes who comes; noise is never fixed.", min=0)
     port: Port = 0
-    out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("out")
+    out: Path = option(Path("out"), "Where the picture goes.")
     as_json: AsJson = False
 
-    def run(self) -> None:
-        """Tell where the status page is at once, and the figures in the end."""
+    def __call__(self) -> None:
         from sottovoce.lab.demo import run
 
         summary = run(
@@ -73,28 +77,22 @@ class Demo(Command):
             say(f"Status page: {page}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Serve(Command):
+class Serve(Command, extra="server"):
     """Serve: hand out releases, take reports, learn.
 
     An administrator's token is read from SOTTOVOCE_ADMIN_TOKEN; without it one is made up.
     """
 
-    extra = "server"
-
-    experiments: Annotated[
-        list[Path] | None, typer.Argument(help="TOML files of experiments to begin.")
-    ] = None
+    experiments: list[Path] | None = argument(None, "TOML files of experiments to begin.")
     database: Database = HERE
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1"
+    host: str = option("127.0.0.1", "The address to listen on.")
     port: Port = 8000
-    workers: Annotated[int, typer.Option(min=1, help="Processes that talk to the network.")] = 1
-    key: Annotated[
-        Path, typer.Option(help="The file with the signing key; made if it does not exist.")
-    ] = Path("sottovoce.key")
+    workers: int = option(1, "Processes that talk to the network.", min=1)
+    key: Path = option(
+        Path("sottovoce.key"), "The file with the signing key; made if it does not exist."
+    )
 
-    def run(self) -> None:
-        """Say where it serves and what devices have to trust, then serve."""
+    def __call__(self) -> None:
         from sottovoce.server.keys import SigningKey
         from sottovoce.server.serve import Listening, serve
         from sottovoce.server.settings import Settings
@@ -116,23 +114,17 @@ class Serve(Command):
         serve(settings, listening, workers=self.workers)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Replay(Command):
+class Replay(Command, extra="server"):
     """Work out every release from the log again, and say where the database disagrees.
 
     Ends with 1 where it does.
     """
 
-    extra = "server"
-
-    experiment: Annotated[
-        str | None, typer.Argument(help="The fingerprint of one experiment; all without.")
-    ] = None
+    experiment: str | None = argument(None, "The fingerprint of one experiment; all without.")
     database: Database = HERE
     as_json: AsJson = False
 
-    def run(self) -> None:
-        """Replay one experiment or all."""
+    def __call__(self) -> None:
         from sottovoce.server.replay import replay
         from sottovoce.server.store.store import Store
 
@@ -157,16 +149,12 @@ class Replay(Command):
             raise typer.Exit(1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Key(Command):
+class Key(Command, extra="server"):
     """Make a signing key, or show the public part of one: what devices have to trust."""
 
-    extra = "server"
+    file: Path = argument(..., "The file with the key; made if it is new.")
 
-    file: Annotated[Path, typer.Argument(help="The file with the key; made if it is new.")]
-
-    def run(self) -> None:
-        """Read or make the key."""
+    def __call__(self) -> None:
         from sottovoce.server.keys import SigningKey
 
         say(SigningKey.read_or_create(self.file).public.hex())

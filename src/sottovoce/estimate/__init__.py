@@ -1,1 +1,4 @@
-"""PURE: sums in, releases out. No input or output, no randomness."""
+"""PURE: sums in, releases out. No input or output, no randomness.
+
+Its modules are internal: import what is public from ``sottovoce``.
+"""

@@ -1,1 +1,4 @@
-"""PUBLIC: what both sides may know. Standard library only."""
+"""PUBLIC: what both sides may know. Standard library only.
+
+Its modules are internal: import what is public from ``sottovoce``.
+"""
