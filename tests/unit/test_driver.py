@@ -9,10 +9,10 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.lab import driver
-from sottovoce.lab.compare import compare
+from sottovoce.lab.comparison import Effort, compare
 from sottovoce.lab.data import Table, play
 from sottovoce.lab.environments import Exponential, Floats, People, Rows, Slope, regret_at_random
-from sottovoce.lab.simulate import Auxiliary, simulate
+from sottovoce.lab.simulation import Auxiliary, simulate
 from support.tables import pupils, write
 
 
@@ -192,7 +192,10 @@ def table(tmp_path: Path) -> Table:
 
 def test_a_policy_of_one_s_own_stands_in_one_table_with_the_others(table: Table) -> None:
     compared = compare(
-        table, methods=["whisper", "linear", AtRandom, Leader], reps=2, workers=1, epsilon=8.0
+        table,
+        methods=["whisper", "linear", AtRandom, Leader],
+        epsilon=8.0,
+        effort=Effort(2, workers=1),
     )
     for cell in compared.comparison.cells:
         found = {(each.player.method, each.player.auxiliary): each for each in cell.entries}
@@ -210,7 +213,7 @@ def test_a_policy_of_one_s_own_stands_in_one_table_with_the_others(table: Table)
 
 def test_a_policy_that_was_edited_is_not_taken_for_the_same(table: Table, tmp_path: Path) -> None:
     def compared(method: Any) -> Any:
-        return compare(table, methods=[method], reps=1, workers=1, out=tmp_path / "out")
+        return compare(table, methods=[method], effort=Effort(1, 1, tmp_path / "out"))
 
     first = compared(AtRandom)
     assert compared(AtRandom).comparison == first.comparison
@@ -222,7 +225,7 @@ def test_a_policy_that_was_edited_is_not_taken_for_the_same(table: Table, tmp_pa
 @pytest.mark.parametrize("methods", [["whisper", "guess"], [AtRandom, AtRandom], ["nn", "nn"]])
 def test_methods_that_are_unknown_or_the_same_are_refused(table: Table, methods: Any) -> None:
     with pytest.raises(sv.ExperimentError, match="the methods must be different"):
-        compare(table, methods=methods, reps=1, workers=1)
+        compare(table, methods=methods, effort=Effort(1, workers=1))
 
 
 def test_a_data_set_is_played_with_a_policy_of_one_s_own(table: Table) -> None:

@@ -7,8 +7,9 @@ import numpy as np
 
 from sottovoce.estimate.history import DatedEvent, Elimination, Split
 from sottovoce.lab.compiled import compiled, inlined
-from sottovoce.lab.driver import BLOCK, compile_loop, outcome
+from sottovoce.lab.driver import BLOCK
 from sottovoce.lab.environments import Counts, Floats, People
+from sottovoce.lab.loop import compile_loop, outcome
 from sottovoce.shared.experiment import Experiment
 
 if TYPE_CHECKING:

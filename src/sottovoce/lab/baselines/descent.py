@@ -18,8 +18,8 @@ import numpy as np
 from sottovoce.lab.baselines.models import features, gradient_of, parameters, score_of
 from sottovoce.lab.baselines.sphere import draw_report, keep_chance, length
 from sottovoce.lab.compiled import compiled, inlined
-from sottovoce.lab.driver import compile_loop, outcome
 from sottovoce.lab.environments import Counts, Floats, People, Rows
+from sottovoce.lab.loop import compile_loop, outcome
 from sottovoce.shared.experiment import Experiment
 
 REPORTS, SERVED, BEGUN = range(3)

@@ -21,8 +21,8 @@ from sottovoce.estimate.whisper import (
 from sottovoce.estimate.whisper.state import Counts, Floats, Records, State
 from sottovoce.estimate.whisper.tally import Tally
 from sottovoce.lab.compiled import compile_rules, compiled, inlined
-from sottovoce.lab.driver import compile_loop
 from sottovoce.lab.environments import People, Rows
+from sottovoce.lab.loop import compile_loop
 from sottovoce.lab.whisper.draws import send
 from sottovoce.lab.whisper.tables import Crowd, Fixed, Tallies
 from sottovoce.shared.whisper import cells as shared_cells
