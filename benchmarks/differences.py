@@ -1,10 +1,12 @@
 """What each difference between the authors' code and the paper's text does to the regret.
 
 From the authors' experiment (leaking noise, their constants, batches of 100), one thing is changed
-at a time to what the paper prints. Run with:  python benchmarks/differences.py
+at a time to what the paper prints. Prints JSON for benchmarks/figures.py.
 """
 
+import json
 import math
+import sys
 from typing import Any
 from unittest.mock import patch
 
@@ -14,6 +16,7 @@ import sottovoce as sv
 from sottovoce.estimate.ldpmab.constants import Constants, constants
 from sottovoce.lab.environments import Exponential
 from sottovoce.lab.ldpmab import crowd
+from sottovoce.lab.means import mean_of
 from sottovoce.lab.simulation import Auxiliary, simulate
 from sottovoce.shared.partition import HALVINGS
 
@@ -47,7 +50,15 @@ CHANGES: dict[str, Any] = {
 }
 
 
-def regret(epsilon: float, change: Any, **settings: Any) -> str:
+OTHERS: dict[str, dict[str, Any]] = {
+    "honest noise": {"not_private_leaking_noise": False},
+    "centres k/K": {"environment": Exponential(printed=True)},
+    "a release after every user": {"release_every": 1},
+    "no empty auxiliary sets": {"auxiliary": []},
+}
+
+
+def regret(epsilon: float, change: Any, **settings: Any) -> dict[str, float | None]:
     """Return the mean and standard error with one change."""
     defaults = {"environment": Exponential(), "auxiliary": EMPTY, "not_private_leaking_noise": True}
     settings = {**defaults, **settings, "method": sv.Ldpmab("authors"), "epsilon": epsilon, "n": N}
@@ -58,31 +69,22 @@ def regret(epsilon: float, change: Any, **settings: Any) -> str:
         return authors._replace(**change(authors))
 
     with patch.object(crowd, "constants", changed):
-        values = [simulate(world, seed=seed, **settings) for seed in range(REPS)]
-    totals = [value.regret[-1] for value in values]
-    return f"{np.mean(totals):.0f} ± {np.std(totals, ddof=1) / REPS**0.5:.0f}"
+        runs = [simulate(world, seed=seed, **settings) for seed in range(REPS)]
+    mean = mean_of([float(run.regret[-1]) for run in runs])
+    return {"mean": mean.mean, "standard_error": mean.standard_error}
 
 
 def main() -> None:
-    """Print the table."""
-    rows: dict[str, list[str]] = {
-        name: [regret(epsilon, change) for epsilon in EPSILONS] for name, change in CHANGES.items()
-    }
-    nothing = CHANGES["nothing"]
-    others: dict[str, dict[str, Any]] = {
-        "honest noise": {"not_private_leaking_noise": False},
-        "centres k/K": {"environment": Exponential(printed=True)},
-        "a release after every user": {"release_every": 1},
-        "no empty auxiliary sets": {"auxiliary": []},
-    }
-    for name, settings in others.items():
-        rows[name] = [regret(epsilon, nothing, **settings) for epsilon in EPSILONS]
-    print(
-        "| changed to what the paper prints | " + " | ".join(f"ε = {e:g}" for e in EPSILONS) + " |"
-    )
-    print("|---|" + "---|" * len(EPSILONS))
-    for name, cells in rows.items():
-        print(f"| {name} | " + " | ".join(cells) + " |")
+    """Print the table, a row for each change."""
+    rows: dict[str, dict[str, Any]] = {name: {"change": CHANGES[name]} for name in CHANGES}
+    for name, settings in OTHERS.items():
+        rows[name] = {"change": CHANGES["nothing"], **settings}
+    table = []
+    for name, row in rows.items():
+        print(name, file=sys.stderr)
+        cells = [{"epsilon": epsilon, **regret(epsilon, **row)} for epsilon in EPSILONS]
+        table.append({"changed": name, "cells": cells})
+    print(json.dumps(table))
 
 
 if __name__ == "__main__":

@@ -3,8 +3,11 @@
 In ``green-taxi-street`` rides hailed in the street have those that were dispatched as auxiliary
 data; in ``green-taxi`` one vendor has the other's.
 
-Data and seeds are fixed, so that a check which passes once passes always. The thresholds were set
-before the runs were made: they are no fit to them.
+Data and seeds are fixed, so that a check which passes once passes always. That makes them no
+evidence by themselves: how many people are asked for rewards was chosen with the seeds 0 to 99 of
+``green-taxi-street`` in view, and the margins below after that. So the slow test runs on seeds
+that were used for no choice, 300 to 319; whatever comes of them stays. (Before, 200 to 299 were
+run once, with the rules as they are: docs/research/real-data.md tells what came of all of them.)
 """
 
 from functools import lru_cache
@@ -19,6 +22,7 @@ from sottovoce.lab.simulation import Result
 from support.tables import data_dir
 
 LOUD = 4.0  # the ε of the auxiliary population
+FRESH_SEEDS = range(300, 320)
 
 
 @lru_cache
@@ -66,7 +70,7 @@ def test_a_warning_about_the_street_comes_and_heeding_it_wins_back_what_was_lost
     Nothing is left of what the auxiliary data would cost, give or take a standard error.
     """
     heeded, rewards = [], []
-    for seed in range(20):
+    for seed in FRESH_SEEDS:
         street = data("green-taxi-street")
         alone = play(street, epsilon=epsilon, seed=seed)
         careful = heeding("green-taxi-street", epsilon=epsilon, seed=seed)

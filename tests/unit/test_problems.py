@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from sottovoce.lab.environments import Environment, draw_people
-from sottovoce.lab.problems import HELD_OUT, PROBLEMS, TUNED
+from sottovoce.lab.problems.tuning import TUNING
 
-NAMED = [pytest.param(name, world, id=name) for name, world in PROBLEMS.items()]
+NAMED = [pytest.param(name, world, id=name) for name, world in TUNING.items()]
 
 
 @pytest.mark.parametrize(("name", "world"), NAMED)
@@ -26,29 +26,26 @@ def test_a_problem_is_the_same_in_another_process(name: str, world: Environment)
         assert (mine == its).all(), name
 
 
-def test_the_halves_are_disjoint() -> None:
-    assert not TUNED.keys() & HELD_OUT.keys()
-    assert len(PROBLEMS) == len(TUNED) + len(HELD_OUT)
+def test_the_problems_are_different_ones() -> None:
     x = np.full((1, 4), 0.37)
     fingerprints = {
         (world.arms, world.dimension, *world.means(x[:, : world.dimension])[0].round(9))
-        for world in PROBLEMS.values()
+        for world in TUNING.values()
     }
-    assert len(fingerprints) == len(PROBLEMS)
+    assert len(fingerprints) == len(TUNING)
 
 
 def test_there_are_problems_from_2_to_8_arms_and_from_1_to_4_features() -> None:
-    arms = {world.arms for world in PROBLEMS.values()}
+    arms = {world.arms for world in TUNING.values()}
     assert arms >= {2, 3, 4, 5, 6, 8}
-    for half in (TUNED, HELD_OUT):
-        assert {world.dimension for world in half.values()} == {1, 2, 3, 4}
+    assert {world.dimension for world in TUNING.values()} == {1, 2, 3, 4}
 
 
 def test_the_draws_of_waves_stay_what_they_were() -> None:
     """Figures made with these problems can be compared only while these numbers stay."""
-    waves = TUNED["waves, 5 arms, 2 features"].means(np.array([[0.25, 0.75]]))
+    waves = TUNING["waves, 5 arms, 2 features"].means(np.array([[0.25, 0.75]]))
     assert waves[0] == pytest.approx(WAVES)
-    slow = HELD_OUT["slow waves, 4 arms, 3 central features"].means(np.array([[0.25, 0.5, 0.75]]))
+    slow = TUNING["slow waves, 4 arms, 3 central features"].means(np.array([[0.25, 0.5, 0.75]]))
     assert slow[0] == pytest.approx(SLOW_WAVES)
 
 
@@ -57,14 +54,14 @@ SLOW_WAVES = [0.093846508, 0.66207044, 0.235250817, 0.826111307]
 
 
 def test_rewards_of_the_problem_with_rare_ones_are_rare() -> None:
-    world = HELD_OUT["rare rewards, 3 arms, 2 features"]
+    world = TUNING["rare rewards, 3 arms, 2 features"]
     _, means, _ = draw_people(world, np.random.default_rng(0), 5000)
     assert means.min() >= 0.02
     assert means.max() <= 0.08
 
 
 def test_nobody_can_lose_anything_where_all_arms_are_alike() -> None:
-    alike = [world for name, world in PROBLEMS.items() if name.startswith("all alike")]
+    alike = [world for name, world in TUNING.items() if name.startswith("all alike")]
     assert len(alike) == 2
     for world in alike:
         _, means, _ = draw_people(world, np.random.default_rng(0), 1000)
@@ -72,7 +69,7 @@ def test_nobody_can_lose_anything_where_all_arms_are_alike() -> None:
 
 
 def test_people_on_heaps_are_on_heaps() -> None:
-    world = HELD_OUT["people on heaps, 3 arms, 3 features"]
+    world = TUNING["people on heaps, 3 arms, 3 features"]
     contexts = world.contexts(np.random.default_rng(0), 2000)
     # In boxes of 1/8 on a side, 512 of them, nearly everybody is in few.
     boxes = np.unique((contexts * 7.999).astype(int), axis=0, return_counts=True)[1]

@@ -7,13 +7,14 @@ import pytest
 from rich.console import Console
 
 import sottovoce as sv
-from sottovoce.lab.regret import Cell, Options, against_paper, as_json, on_problems, summarise
-from sottovoce.lab.regret_tables import paper_tables, problem_tables, summary_lines, warnings
-from sottovoce.lab.reproduce.table import Mean
+from sottovoce.lab.means import Mean
+from sottovoce.lab.regret.benches import against_paper, on_problems
+from sottovoce.lab.regret.cells import Cell, Options, as_json, ratios_of, summarise
+from sottovoce.lab.regret.tables import paper_tables, problem_tables, summary_lines, warnings
 
 
 def cell(
-    whisper: float, *, group: str = "held out", n: int = 1000, world: str = "w", **lost: float
+    whisper: float, *, group: str = "far", n: int = 1000, world: str = "w", **lost: float
 ) -> Cell:
     """Every mean has a standard error of 3, but for random, which has hardly any."""
     means = {"whisper": Mean(whisper, 12, 16)}
@@ -58,18 +59,26 @@ def test_a_group_has_its_geometric_mean_and_its_worst_cell() -> None:
     cells = [
         cell(20, world="a", ldpmab=80, random=100),
         cell(45, world="b", random=50),
-        cell(1, world="a", group="tuned", random=1000),
+        cell(1, world="a", group="near", random=1000),
     ]
     sums = {(each.group, each.against): each for each in summarise(cells)}
-    assert set(sums) == {("held out", "ldpmab"), ("held out", "random"), ("tuned", "random")}
-    assert sums["held out", "random"].geometric_mean == pytest.approx(math.sqrt(0.2 * 0.9))
-    assert sums["held out", "random"].worst == pytest.approx(0.9)
-    assert sums["held out", "random"].worst_at == "b, ε = 1, n = 1,000"
-    assert sums["held out", "ldpmab"].cells == 1
-    assert sums["tuned", "random"].worst == pytest.approx(0.001)
-    assert sums["tuned", "random"].geometric_mean == pytest.approx(
-        0.01
-    )  # no single cell carries it
+    assert set(sums) == {("far", "ldpmab"), ("far", "random"), ("near", "random")}
+    assert sums["far", "random"].geometric_mean == pytest.approx(math.sqrt(0.2 * 0.9))
+    assert sums["far", "random"].worst == pytest.approx(0.9)
+    assert sums["far", "random"].worst_at == "b, ε = 1, n = 1,000"
+    assert sums["far", "ldpmab"].cells == 1
+    assert sums["near", "random"].worst == pytest.approx(0.001)
+    assert sums["near", "random"].geometric_mean == pytest.approx(0.01)  # no single cell carries it
+
+
+def test_any_line_can_be_summed_up_against_another() -> None:
+    cells = [cell(20, ldpmab=80, random=100), cell(45, world="b", ldpmab=20, random=50)]
+    (found,) = ratios_of(cells, "ldpmab", "random")
+    assert (found.method, found.against, found.cells) == ("ldpmab", "random", 2)
+    assert found.geometric_mean == pytest.approx(math.sqrt(0.8 * 0.4))
+    assert found.worst == pytest.approx(0.8)
+    assert found.worst_at == "w, ε = 1, n = 1,000"
+    assert ratios_of(cells, "ldpmab", "published") == []
 
 
 def test_the_tables_fit_in_80_columns_and_mark_what_is_worse() -> None:
@@ -91,7 +100,7 @@ def test_the_tables_fit_in_80_columns_and_mark_what_is_worse() -> None:
     assert "0.50 ±0.00 !" not in text
     assert text.count("0 in all") == 4
     assert list(warnings(cells)) == [
-        f"! whisper is worse than {other}: {name}, ε = 1, n = 20,000 (held out), {figures}"
+        f"! whisper is worse than {other}: {name}, ε = 1, n = 20,000 (far), {figures}"
         for other, figures in (
             ("ldpmab", "104,000 ± 3 against 90,000 ± 3"),
             ("random", "104,000 ± 3 against 100,000 ± 0"),

@@ -1,4 +1,4 @@
-"""The commands that measure: bench speed, service, regret."""
+"""The commands that measure: bench speed, service, regret, held-out."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
@@ -107,12 +107,15 @@ class Service(Command, extra="lab,server"):
 
 
 class Regret(Command, extra="lab"):
-    """Print what people lose: on the paper's cells, or on simulated problems."""
+    """Print what people lose: on the paper's cells, or on the tuning problems.
+
+    For problems that nobody has tuned to, see bench held-out.
+    """
 
     reps: int = option(20, "Runs of each cell and method.")
     models: str = option("exponential,symmetric", "The paper's models, with commas.")
     aux: bool = option(True, "With auxiliary data too, or without only.")
-    problems: bool = option(False, "On simulated problems instead of the paper's.", "--problems")
+    problems: bool = option(False, "On the tuning problems instead of the paper's cells.", "--problems")
     published: Path | None = option(
         None,
         "A CSV of the authors' means, to compare with; only its cells are run.",
@@ -127,15 +130,14 @@ class Regret(Command, extra="lab"):
     as_json: AsJson = False
 
     def __call__(self) -> None:
-        from sottovoce.lab import regret as lab
-        from sottovoce.lab import regret_tables as tables
+        from sottovoce.lab.regret import benches, cells, tables
 
-        names = names_in(self.methods) or lab.METHODS
-        options = lab.Options(self.reps, names, self.workers, self.engine, self.out)
+        names = names_in(self.methods) or cells.METHODS
+        options = cells.Options(self.reps, names, self.workers, self.engine, self.out)
         if self.problems:
-            cells = lab.on_problems(options)
+            measured = benches.on_problems(options)
         else:
-            cells = lab.against_paper(
+            measured = benches.against_paper(
                 options,
                 models=names_in(self.models),
                 auxiliary=self.aux,
@@ -143,20 +145,53 @@ class Regret(Command, extra="lab"):
                 published=self.published,
             )
             if self.picture is not None:
-                from sottovoce.lab.regret_pictures import draw_cells
+                from sottovoce.lab.regret.pictures import draw_cells
 
-                draw_cells(cells, self.picture)
+                draw_cells(measured, self.picture)
         if self.as_json:
-            say_json(lab.as_json(cells))
+            say_json(cells.as_json(measured))
             return
         shown = tables.problem_tables if self.problems else tables.paper_tables
-        for table in shown(cells):
+        for table in shown(measured):
             console.print(table)
         for line in (
-            *tables.summary_lines(cells),
-            *(tables.warnings(cells) if self.problems else ()),
+            *tables.summary_lines(measured),
+            *(tables.warnings(measured) if self.problems else ()),
         ):
             say(line)
+
+
+class HeldOut(Command, extra="lab"):
+    """Check whisper beside baselines on problems that nobody can have tuned to.
+
+    The problems are drawn from a digest of all rules and constants: change
+    one, and others are drawn. So fix the rules first, then look, once. Each
+    look is added to a file of the repository, which is to be committed.
+    """
+
+    reps: int = option(5, "Runs of each problem and method.")
+    problems: int = option(48, "How many problems are drawn.")
+    again: bool = option(False, "Look again at problems that were looked at.", "--again")
+    record: Path = option(
+        Path("docs/research/held-out-looks.jsonl"),
+        "The record of all looks; a line is added to it.",
+    )
+    workers: Workers = -1
+    as_json: AsJson = False
+
+    def __call__(self) -> None:
+        from sottovoce.lab.regret.cells import Options
+        from sottovoce.lab.regret.held_out import look
+        from sottovoce.lab.regret.tables import held_out_tables
+
+        options = Options(self.reps, workers=self.workers)
+        looked = look(options, problems=self.problems, record=self.record, again=self.again)
+        if self.as_json:
+            say_json(looked.line)
+            return
+        for table in held_out_tables(looked):
+            console.print(table)
+        say(f"look {looked.line['look']} of all, recorded in {self.record}")
 
 
 def _show(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> None:

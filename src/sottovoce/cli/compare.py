@@ -24,7 +24,7 @@ from sottovoce.shared.errors import ExperimentError, must
 if TYPE_CHECKING:
     from sottovoce.estimate.diagnosis import Diagnosis
     from sottovoce.lab.comparison import Compared
-    from sottovoce.lab.reproduce.table import Mean
+    from sottovoce.lab.means import Mean
 
 
 class Compare(Command, extra="lab"):

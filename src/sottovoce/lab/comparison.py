@@ -15,6 +15,7 @@ from sottovoce.estimate.diagnosis import Diagnosis
 from sottovoce.lab.data.playing import play, reward_at
 from sottovoce.lab.data.sample import DataSet
 from sottovoce.lab.data.table import Table
+from sottovoce.lab.means import mean_of
 from sottovoce.lab.methods import Begin, name_of
 from sottovoce.lab.reproduce.real.cases import (
     FRACTIONS,
@@ -36,8 +37,7 @@ from sottovoce.lab.reproduce.real.comparison import (
     make_contexts,
     relative,
 )
-from sottovoce.lab.reproduce.real.tables import Comparison, standard_error, write_csv
-from sottovoce.lab.reproduce.table import mean_of
+from sottovoce.lab.reproduce.real.tables import Comparison, write_csv
 from sottovoce.lab.simulation import Result
 from sottovoce.lab.sweeps import seed_of, sweep
 from sottovoce.server.diagnosis import diagnosis_to_table
@@ -182,7 +182,7 @@ def as_json(compared: Compared) -> dict[str, Any]:
                 "auxiliary": each.player.auxiliary,
                 "fraction": cell.fraction,
                 "reward_mean": each.reward.mean,
-                "reward_se": standard_error(each.reward),
+                "reward_se": each.reward.standard_error,
                 "ratio": each.ratio,
                 "ratio_se": each.ratio_se,
                 "rank": each.rank,
@@ -197,7 +197,7 @@ def as_json(compared: Compared) -> dict[str, Any]:
                 "name": each.name,
                 "fraction": each.fraction,
                 "reward_mean": each.reward.mean,
-                "reward_se": standard_error(each.reward),
+                "reward_se": each.reward.standard_error,
                 "ratio": each.ratio,
             }
             for each in comparison.contexts

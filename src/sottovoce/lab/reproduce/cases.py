@@ -1,6 +1,6 @@
 """What is run: the settings of each experiment, as the paper and the authors' logs have them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -81,6 +81,7 @@ EXPERIMENTS = ("sample_size_target", "sample_size_source", "kappa", "gamma", "or
 EPSILONS = (1, 2, 4, 8, 1024)
 SIZES = (10_000, 20_000, 40_000, 60_000, 80_000, 120_000, 160_000, 240_000)
 AUXILIARY_SIZES = (0, 10_000, 20_000, 50_000, 100_000)
+LARGE_SETS = (10_000, 50_000, 100_000)
 
 
 def target_sizes(model: Model) -> list[Case]:
@@ -101,33 +102,24 @@ def target_sizes(model: Model) -> list[Case]:
 def source_sizes(model: Model) -> list[Case]:
     """Regret over n_Q for the six panels of γ and ε."""
     return [
-        Case(
-            *("sample_size_source", model, line, epsilon, 80_000),
-            epsilon_aux=(epsilon_aux,) * 2,
-            n_aux=(n_aux,) * 2,
-            gamma=gamma,
-        )
+        replace(case, gamma=gamma)
         for line in LINES
         for epsilon in (1, 2)
         for gamma in (0.0, 0.2, 2.0)
-        for epsilon_aux in (2.0, 4.0, 8.0, 1024.0)
-        for n_aux in AUXILIARY_SIZES
+        for case in _two_sets(
+            Case("sample_size_source", model, line, epsilon, 80_000),
+            (2.0, 4.0, 8.0, 1024.0),
+            AUXILIARY_SIZES,
+        )
     ]
 
 
 def exploration(model: Model) -> list[Case]:
     """Regret over κ at two auxiliary budgets."""
     return [
-        Case(
-            *("kappa", model, line, 2, 40_000),
-            epsilon_aux=(epsilon_aux,) * 2,
-            n_aux=(n_aux,) * 2,
-            gamma=0.2,
-            kappa=kappa / 10,
-        )
+        replace(case, gamma=0.2, kappa=kappa / 10)
         for line in LINES
-        for epsilon_aux in (1.0, 8.0)
-        for n_aux in (10_000, 50_000, 100_000)
+        for case in _two_sets(Case("kappa", model, line, 2, 40_000), (1.0, 8.0), LARGE_SETS)
         for kappa in range(0, 11, 2)
     ]
 
@@ -135,17 +127,18 @@ def exploration(model: Model) -> list[Case]:
 def shift(model: Model) -> list[Case]:
     """Regret over γ at two auxiliary budgets."""
     return [
-        Case(
-            *("gamma", model, line, 2, 40_000),
-            epsilon_aux=(epsilon_aux,) * 2,
-            n_aux=(n_aux,) * 2,
-            gamma=gamma / 10,
-        )
+        replace(case, gamma=gamma / 10)
         for line in LINES
-        for epsilon_aux in (2.0, 8.0)
-        for n_aux in (10_000, 50_000, 100_000)
+        for case in _two_sets(Case("gamma", model, line, 2, 40_000), (2.0, 8.0), LARGE_SETS)
         for gamma in range(0, 21, 2)
     ]
+
+
+def _two_sets(case: Case, budgets: Sequence[float], sizes: Sequence[int]) -> Iterator[Case]:
+    """Give a case two auxiliary sets that are alike, with each budget and each size."""
+    for epsilon_aux in budgets:
+        for n_aux in sizes:
+            yield replace(case, epsilon_aux=(epsilon_aux,) * 2, n_aux=(n_aux,) * 2)
 
 
 def order(model: Model) -> list[Case]:

@@ -13,9 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from sottovoce.lab.environments import Floats, Shifted, regret_at_random
+from sottovoce.lab.means import Mean
 from sottovoce.lab.pictures import COLOURS
 from sottovoce.lab.reproduce.cases import LINES, MODELS, PUBLISHED, Case, Model
-from sottovoce.lab.reproduce.table import Mean, Row
+from sottovoce.lab.reproduce.table import Row
 
 STYLES: dict[str, dict[str, Any]] = {
     "published": {"linestyle": ":", "marker": "o", "markersize": 4},
@@ -38,9 +39,9 @@ class Plot:
     title: str
     x_label: str
     x: Callable[[Case], float]
-    row: Callable[[Case], str]
     column: Callable[[Case], str]
-    colour: Callable[[Case], str]
+    row: Callable[[Case], str] = "".format
+    colour: Callable[[Case], str] = "".format
 
 
 def draw(plot: Plot, rows: list[Row]) -> Figure:

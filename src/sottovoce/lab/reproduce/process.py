@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 
 from sottovoce.estimate.history import Elimination
 from sottovoce.lab.environments import Floats
+from sottovoce.lab.means import mean_of
 from sottovoce.lab.pictures import COLOURS
 from sottovoce.lab.reproduce.cases import LINES, MODELS, Case, Model
 from sottovoce.lab.reproduce.figures import LINE_COLOURS, STYLES, in_thousands
-from sottovoce.lab.reproduce.table import mean_of
 from sottovoce.lab.simulation import Result
 from sottovoce.lab.sweeps import Run, seed_of
 

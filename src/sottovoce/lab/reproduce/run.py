@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from sottovoce.lab.means import Mean
 from sottovoce.lab.reproduce import cases as paper
 from sottovoce.lab.reproduce import figures, process
 from sottovoce.lab.reproduce.cases import MODELS, Case, Model, as_settings, total_regret
-from sottovoce.lab.reproduce.table import Key, Mean, make_table, read_published, write_csv
+from sottovoce.lab.reproduce.table import Key, make_table, read_published, write_csv
 from sottovoce.lab.sweeps import Engine, sweep
 from sottovoce.shared.errors import ExperimentError, must
 
@@ -31,72 +32,61 @@ class Curves:
     plot: figures.Plot
 
 
+BUDGET = "ε_m = {0.epsilon_aux[0]:g}".format
+SETS = "n_Q = 2 × {0.n_aux[0]:,}".format
+EPSILON = "ε = {0.epsilon:g}".format
+
+
 def _n_aux(case: Case) -> float:
     return float(case.n_aux[0])
-
-
-def _budget(case: Case) -> str:
-    return f"ε_m = {case.epsilon_aux[0]:g}"
-
-
-def _auxiliary_size(case: Case) -> str:
-    return f"n_Q = 2 × {case.n_aux[0]:,}"
 
 
 CURVES: dict[str, Curves] = {
     "n-target": Curves(
         paper.target_sizes,
         figures.Plot(
-            title="Regret over the number of target users",
-            x_label="n_P",
-            x=lambda case: float(case.n),
+            "Regret over the number of target users",
+            *("n_P", lambda case: float(case.n)),
             row=lambda case: "5000 rows at ε = 8" if any(case.n_aux) else "no auxiliary data",
-            column=lambda case: f"ε = {case.epsilon:g}",
-            colour=lambda case: "",
+            column=EPSILON,
         ),
     ),
     "n-source": Curves(
         paper.source_sizes,
         figures.Plot(
-            title="Regret over the number of auxiliary users (each of 2 sets), n_P = 80,000",
-            x_label="n_Q",
-            x=_n_aux,
-            row=lambda case: f"ε = {case.epsilon:g}",
-            column=lambda case: f"γ = {case.gamma:g}",
-            colour=_budget,
+            "Regret over the number of auxiliary users (each of 2 sets), n_P = 80,000",
+            *("n_Q", _n_aux),
+            row=EPSILON,
+            column="γ = {0.gamma:g}".format,
+            colour=BUDGET,
         ),
     ),
     "kappa": Curves(
         paper.exploration,
         figures.Plot(
-            title="Regret over the exploration coefficient, n_P = 40,000, ε = 2, γ = 0.2",
-            x_label="κ",
-            x=lambda case: case.kappa,
-            row=lambda case: "",
-            column=_budget,
-            colour=_auxiliary_size,
+            "Regret over the exploration coefficient, n_P = 40,000, ε = 2, γ = 0.2",
+            *("κ", lambda case: case.kappa),
+            column=BUDGET,
+            colour=SETS,
         ),
     ),
     "gamma": Curves(
         paper.shift,
         figures.Plot(
-            title="Regret over the covariate shift, n_P = 40,000, ε = 2",
-            x_label="γ",
-            x=lambda case: case.gamma,
-            row=lambda case: "",
-            column=_budget,
-            colour=_auxiliary_size,
+            "Regret over the covariate shift, n_P = 40,000, ε = 2",
+            *("γ", lambda case: case.gamma),
+            column=BUDGET,
+            colour=SETS,
         ),
     ),
     "order": Curves(
         paper.order,
         figures.Plot(
-            title="Regret with the better auxiliary set first or last",
-            x_label="n_Q",
-            x=_n_aux,
-            row=lambda case: f"n_P = {case.n:,}",
-            column=lambda case: f"ε = {case.epsilon:g}",
-            colour=lambda case: "ε_m = 8 first" if case.epsilon_aux[0] == 8 else "ε_m = 2 first",
+            "Regret with the better auxiliary set first or last",
+            *("n_Q", _n_aux),
+            row="n_P = {0.n:,}".format,
+            column=EPSILON,
+            colour="ε_m = {0.epsilon_aux[0]:g} first".format,
         ),
     ),
 }

@@ -1,14 +1,11 @@
 """Runs → a table of means with 95 % confidence, and the published means beside them."""
 
 import csv
-import math
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from scipy import stats
-
+from sottovoce.lab.means import Mean, mean_regrets
 from sottovoce.lab.reproduce.cases import EXPERIMENTS, Case
 from sottovoce.lab.sweeps import Run
 from sottovoce.shared.errors import ExperimentError
@@ -18,22 +15,6 @@ COLUMNS = [
     *("n_target", "n_aux", "reps", "regret_mean", "regret_sd", "regret_low", "regret_high"),
     *("published_mean", "published_sd", "published_reps"),
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """A mean over repetitions."""
-
-    mean: float
-    sd: float
-    reps: int
-
-    @property
-    def half_width(self) -> float:
-        """Half of the 95 % confidence interval of the mean (Student's t); NaN for one run."""
-        if self.reps == 1:
-            return math.nan
-        return float(stats.t.ppf(0.975, self.reps - 1)) * self.sd / math.sqrt(self.reps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +28,10 @@ class Row:
 
 def make_table(cases: list[Case], runs: list[Run], published: Mapping["Key", Mean]) -> list[Row]:
     """Average the runs of each case."""
-    values: dict[int, list[float]] = defaultdict(list)
-    for run in runs:
-        values[run.setting].append(run.figures["regret"])
     return [
-        Row(case, mean_of(values[index]), published.get(key_of(case)))
-        for index, case in enumerate(cases)
+        Row(case, mean, published.get(key_of(case)))
+        for case, mean in zip(cases, mean_regrets(runs), strict=True)
     ]
-
-
-def mean_of(values: list[float]) -> Mean:
-    """Average values."""
-    mean = math.fsum(values) / len(values)
-    square = math.fsum((value - mean) ** 2 for value in values)
-    return Mean(mean, math.sqrt(square / max(1, len(values) - 1)), len(values))
 
 
 Key = tuple[str, str, float, tuple[float, ...], float, float, int, tuple[int, ...]]

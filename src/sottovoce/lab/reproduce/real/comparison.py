@@ -8,6 +8,7 @@ import numpy as np
 from scipy import stats
 
 from sottovoce.lab.environments import Floats
+from sottovoce.lab.means import Mean, mean_of
 from sottovoce.lab.reproduce.real.cases import (
     FRACTIONS,
     PUBLISHED_ABSE,
@@ -16,7 +17,6 @@ from sottovoce.lab.reproduce.real.cases import (
     Player,
     Rewards,
 )
-from sottovoce.lab.reproduce.table import Mean, mean_of
 
 LEVEL = 0.05
 LEAST_REPS = 5

@@ -1,7 +1,6 @@
 """The comparison as files to read: a CSV in long form, and Markdown."""
 
 import csv
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -20,7 +19,6 @@ from sottovoce.lab.reproduce.real.comparison import (
     rank_sums_at,
 )
 from sottovoce.lab.reproduce.real.published import NAMES, Paper, paper_rank_sums, paper_values
-from sottovoce.lab.reproduce.table import Mean
 
 COLUMNS = [
     *("dataset", "epsilon", "epsilon_aux", "fraction", "method", "auxiliary"),
@@ -68,11 +66,6 @@ class Comparison:
         return sums
 
 
-def standard_error(mean: Mean) -> float | None:
-    """Return the standard error of a mean; None for a single run."""
-    return mean.sd / math.sqrt(mean.reps) if mean.reps > 1 else None
-
-
 def _digits(value: float | None, digits: int = 6) -> str:
     return "" if value is None else f"{value:.{digits}f}"
 
@@ -91,7 +84,7 @@ def write_csv(comparison: Comparison, path: Path) -> None:
                     [
                         *(cell.dataset, f"{cell.epsilon:g}", auxiliary),
                         *(f"{cell.fraction:g}", each.player.method, each.player.how),
-                        *(_digits(each.reward.mean), _digits(standard_error(each.reward))),
+                        *(_digits(each.reward.mean), _digits(each.reward.standard_error)),
                         *(_digits(each.ratio), _digits(each.ratio_se), f"{each.rank:g}"),
                         *(int(each.best), int(each.significant)),
                         _digits(paper.get(each.player), 3),
@@ -101,7 +94,7 @@ def write_csv(comparison: Comparison, path: Path) -> None:
             writer.writerow(
                 [
                     *(beside.dataset, "", "", f"{beside.fraction:g}", beside.name, ""),
-                    *(_digits(beside.reward.mean), _digits(standard_error(beside.reward))),
+                    *(_digits(beside.reward.mean), _digits(beside.reward.standard_error)),
                     *(_digits(beside.ratio), _digits(beside.ratio_se), "", "", "", ""),
                 ]
             )

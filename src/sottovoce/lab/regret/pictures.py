@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sottovoce.lab.pictures import COLOURS
-from sottovoce.lab.regret import PUBLISHED, RANDOM, Cell
+from sottovoce.lab.regret.cells import PUBLISHED, RANDOM, Cell
 from sottovoce.shared.errors import ExperimentError, must
 
 _PRINTED = {

@@ -1,4 +1,4 @@
-"""What ``bench regret`` prints, in 80 columns."""
+"""What ``bench regret`` and ``bench held-out`` print, in 80 columns."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -8,15 +8,11 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from sottovoce.lab.regret import (
-    PUBLISHED,
-    RANDOM,
-    Cell,
-    name_of,
-    standard_error,
-    summarise,
-)
-from sottovoce.lab.reproduce.table import Mean
+from sottovoce.lab.means import Mean
+from sottovoce.lab.regret.cells import PUBLISHED, RANDOM, Cell, name_of, summarise
+from sottovoce.lab.regret.held_out import Look
+
+SHARE = "regret as a share of what arms at random lose"
 
 
 def paper_tables(cells: Sequence[Cell]) -> Iterator[Group]:
@@ -54,7 +50,7 @@ def _yardstick(cell: Cell) -> str:
 
 
 def _error(mean: Mean | None) -> str:
-    error = None if mean is None else standard_error(mean)
+    error = None if mean is None else mean.standard_error
     return "" if error is None else f"{error:,.0f}"
 
 
@@ -64,26 +60,43 @@ def _ratio(cell: Cell | None) -> str:
 
 
 def problem_tables(cells: Sequence[Cell]) -> Iterator[Group]:
-    """Yield a table for each half: problems and ε down, n and methods across."""
-    for half, group in groupby(cells, key=lambda cell: cell.group):
-        mine = list(group)
-        methods = [name for name in mine[0].lost if name != RANDOM]
-        title = f"{half}: regret as a share of what arms at random lose"
-        table = _table("problem", "ε")
-        for n in sorted({cell.n for cell in mine}):
-            for method in methods:
-                table.add_column(f"{method}\nn = {n:,}", justify="right", no_wrap=True)
-        for world, rows in groupby(mine, key=lambda cell: cell.world):
-            for number, (epsilon, row) in enumerate(groupby(rows, key=lambda cell: cell.epsilon)):
-                shares = [_share(cell, method) for cell in row for method in methods]
-                table.add_row("" if number else world, f"{epsilon:g}", *shares)
+    """Yield one table: problems and ε down, n and methods across."""
+    methods = cells[0].methods
+    table = _table("problem", "ε")
+    for n in sorted({cell.n for cell in cells}):
+        for method in methods:
+            table.add_column(f"{method}\nn = {n:,}", justify="right", no_wrap=True)
+    for world, rows in groupby(cells, key=lambda cell: cell.world):
+        for number, (epsilon, row) in enumerate(groupby(rows, key=lambda cell: cell.epsilon)):
+            shares = [_share(cell, method) for cell in row for method in methods]
+            table.add_row("" if number else world, f"{epsilon:g}", *shares)
+        table.add_section()
+    yield Group(Text(f"{cells[0].group}: {SHARE}", style="bold"), table, "")
+
+
+def held_out_tables(look: Look) -> Iterator[Group]:
+    """Yield the problems one by one, then means and worst of each group: methods across."""
+    methods = look.cells[0].methods
+    for group, rows in groupby(sorted(look.cells, key=_group), key=_group):
+        table = _table("problem", *methods)
+        for cell in rows:
+            table.add_row(name_of(cell), *(_share(cell, method) for method in methods))
             table.add_section()
-        yield Group(Text(title, style="bold"), table, "")
+        yield Group(Text(f"{group}: {SHARE}", style="bold"), table, "")
+    table = _table("geometric mean, worst", "problems", *methods)
+    for group, shares in look.line["share_of_random"].items():
+        figures = [f"{each['mean']:.2f}, {each['worst']:.2f}" for each in shares.values()]
+        table.add_row(group, str(shares[methods[0]]["problems"]), *figures)
+    yield Group(Text("In all", style="bold"), table, "")
+
+
+def _group(cell: Cell) -> str:
+    return cell.group
 
 
 def _share(cell: Cell, method: str) -> str:
     """Write a share of random with its standard error; marked where the method is worse."""
-    mean, error = cell.lost[method].mean, standard_error(cell.lost[method]) or 0.0
+    mean, error = cell.lost[method].mean, cell.lost[method].standard_error or 0.0
     if cell.nothing_to_lose:
         return f"{mean:,.0f} in all"
     mark = " !" if cell.lost[method] is cell.judged and cell.worse_than() else ""
@@ -117,7 +130,7 @@ def warnings(cells: Sequence[Cell]) -> Iterator[str]:
 
 
 def _plus_minus(mean: Mean) -> str:
-    return f"{mean.mean:,.0f} ± {standard_error(mean) or 0:,.0f}"
+    return f"{mean.mean:,.0f} ± {mean.standard_error or 0:,.0f}"
 
 
 def _table(*columns: str) -> Table:

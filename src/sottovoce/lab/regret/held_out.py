@@ -1,0 +1,138 @@
+"""The last check: problems that are drawn from the rules themselves, and a record of each look.
+
+The seed of the draw is the digest of all rules and constants (``sources.rules_digest``), so that
+whoever changes a rule gets other problems, and nobody can fit a rule to those that judge it. A
+second look at the same problems has to be asked for, and all looks are kept in a file of the
+repository. A look at the draws by any other way, for instance from Python, belongs there too.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from sottovoce.lab.baselines.abse import TUNED
+from sottovoce.lab.problems.generated import draw_problem
+from sottovoce.lab.regret.cells import RANDOM, Cell, Options, Place, measure, ratios_of
+from sottovoce.lab.simulation import simulate
+from sottovoce.lab.sources import made_by
+from sottovoce.lab.sweeps import Setting
+from sottovoce.shared import check
+from sottovoce.shared.errors import ExperimentError
+
+METHODS: dict[str, Any] = {
+    "whisper": "whisper",
+    "linear": "linear",
+    "nn": "nn",
+    "abse (not private)": {"name": "abse", **asdict(TUNED)},
+}
+"""The first is judged. ``abse`` has tuned constants: with its published ones it hardly learns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look has shown, and the line that was added to the record for it."""
+
+    cells: Sequence[Cell]
+    line: dict[str, Any]
+
+
+def look(options: Options, *, problems: int, record: Path, again: bool = False) -> Look:
+    """Measure all methods on the problems that these rules draw, and write down that it was done.
+
+    again: look at problems that the record has already.
+    """
+    check.whole_number(options.reps, what="reps", least=2)
+    check.whole_number(problems, what="problems", least=1)
+    wanted = f"--reps {options.reps} --problems {problems}{' --again' if again else ''}"
+    made = made_by(f"sottovoce bench held-out {wanted}")
+    looks = read_record(record)
+    if not again and any(each["rules"] == made["rules"] for each in looks):
+        raise ExperimentError(
+            f"problems that were looked at already are no longer held out; {record} has a look at"
+            f" these rules ({made['rules'][:16]}): give --again to repeat it, which is recorded too"
+        )
+    # Runs are not kept: nothing can be seen before the look is recorded.
+    cells = measure(
+        [_place(made["rules"], number) for number in range(problems)],
+        options,
+        task=regret_of_draw,
+        title="held out",
+        paired_by=("rules", "problem"),
+    )
+    line = {
+        **made,
+        "look": len(looks) + 1,
+        "again": again,
+        "problems": problems,
+        "reps": options.reps,
+        "share_of_random": shares(cells),
+    }
+    _append(record, line)
+    return Look(cells, line)
+
+
+def shares(cells: Sequence[Cell]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return each method's geometric mean and worst share of random, in each group and in all."""
+    groups = {"all": list(cells)}
+    for cell in cells:
+        groups.setdefault(cell.group, []).append(cell)
+    return {
+        group: {
+            method: {
+                "problems": each.cells,
+                "mean": round(each.geometric_mean, 4),
+                "worst": round(each.worst, 4),
+                "worst_at": each.worst_at,
+            }
+            for method in mine[0].methods
+            for each in ratios_of(mine, method, RANDOM)
+        }
+        for group, mine in groups.items()
+    }
+
+
+def _place(rules: str, number: int) -> Place:
+    drawn = draw_problem(rules, number)
+    where = (drawn.group, drawn.name, drawn.auxiliary_name, drawn.epsilon, drawn.n)
+    settings = {
+        name: {"rules": rules, "problem": number, "method": method}
+        for name, method in METHODS.items()
+    }
+    return Place(Cell(*where, {}), drawn.environment, settings)
+
+
+def regret_of_draw(setting: Setting, seed: int) -> dict[str, float]:
+    """Make one run of a sweep."""
+    drawn = draw_problem(setting["rules"], setting["problem"])
+    result = simulate(
+        drawn.environment,
+        method=setting["method"],
+        epsilon=drawn.epsilon,
+        n=drawn.n,
+        seed=seed,
+        auxiliary=drawn.auxiliary,
+    )
+    return {"regret": float(result.regret[-1])}
+
+
+def read_record(path: Path) -> list[dict[str, Any]]:
+    """Read the looks so far; a file that is not there is made, if its folder is."""
+    try:
+        with path.open("a+", encoding="utf-8") as file:  # so that it can be written to later
+            file.seek(0)
+            looks = [json.loads(line) for line in file]
+        if all(isinstance(each, dict) and "rules" in each for each in looks):
+            return looks
+        raise ValueError("a line has no rules")
+    except (OSError, ValueError) as error:
+        raise ExperimentError(
+            f"{path} must be the record of all looks, one JSON object a line; {error}; run this"
+            " from the root of the repository, or name the file with --record"
+        ) from error
+
+
+def _append(path: Path, line: dict[str, Any]) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line, ensure_ascii=False) + "\n")
