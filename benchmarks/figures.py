@@ -13,6 +13,7 @@ which stands in docs/figures beside its picture.
 import argparse
 import csv
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -46,18 +47,19 @@ class Source:
 _OF_SWEEP = "made from each setting and repetition (lab/sweep.py, seed_of)"
 
 SOURCES = {
-    "regret": Source(
-        "sottovoce bench regret --no-aux --reps 20 --json", _OF_SWEEP, "SOTTOVOCE_PUBLISHED"
-    ),
+    "regret": Source("sottovoce bench regret --no-aux --reps 20", _OF_SWEEP, "SOTTOVOCE_PUBLISHED"),
     "auxiliary": Source(
-        "sottovoce bench regret --methods whisper --reps 3 --json",
-        _OF_SWEEP,
-        "SOTTOVOCE_PUBLISHED",
+        "sottovoce bench regret --methods whisper --reps 3", _OF_SWEEP, "SOTTOVOCE_PUBLISHED"
     ),
-    "problems": Source("sottovoce bench regret --problems --reps 10 --json", _OF_SWEEP),
+    "problems": Source("sottovoce bench regret --problems --reps 10", _OF_SWEEP),
     "presets": Source("python -m benchmarks.presets", "0 to 19; 0 to 9 for a million people"),
     "differences": Source("python -m benchmarks.differences", "0 to 19"),
     "diagnosis": Source("python -m benchmarks.diagnosis", "300 to 319", "SOTTOVOCE_DATA"),
+}
+
+NEEDED = {
+    "SOTTOVOCE_PUBLISHED": "the CSV of the authors' means",
+    "SOTTOVOCE_DATA": "the folder with the data sets",
 }
 
 CURVES = ("n-target", "n-source", "kappa", "gamma", "order")
@@ -165,16 +167,20 @@ def write() -> None:
 def run(name: str) -> None:
     """Make a result anew. What the command says on the way is shown as it comes."""
     source = SOURCES[name]
+    if source.needs and source.needs not in os.environ:
+        raise SystemExit(f"{name} needs the variable {source.needs}: {NEEDED[source.needs]}")
     program, *arguments = shlex.split(source.command)
-    path = Path(sys.executable).parent / "sottovoce" if program == "sottovoce" else sys.executable
+    command = [sys.executable, *arguments]
+    if program == "sottovoce":  # what is kept of a sweep lets it go on after a stop
+        kept = ROOT / "out" / "results" / f"{name}.jsonl"
+        command = [sys.executable, "-m", "sottovoce", *arguments, "--out", str(kept), "--json"]
     begun = time.perf_counter()
-    command = [path, *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=ROOT)  # noqa: S603
     made = {**made_by(source.command), "seeds": source.seeds}
     made["seconds"] = f"{time.perf_counter() - begun:.0f}"
     RESULTS.mkdir(exist_ok=True)
-    kept = {"made": made, "result": json.loads(done.stdout)}
-    (RESULTS / f"{name}.json").write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    result = {"made": made, "result": json.loads(done.stdout)}
+    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
 
 
 def main() -> None:

@@ -115,7 +115,9 @@ class Regret(Command, extra="lab"):
     reps: int = option(20, "Runs of each cell and method.")
     models: str = option("exponential,symmetric", "The paper's models, with commas.")
     aux: bool = option(True, "With auxiliary data too, or without only.")
-    problems: bool = option(False, "On the tuning problems instead of the paper's cells.", "--problems")
+    problems: bool = option(
+        False, "On the tuning problems instead of the paper's cells.", "--problems"
+    )
     published: Path | None = option(
         None,
         "A CSV of the authors' means, to compare with; only its cells are run.",

@@ -127,7 +127,6 @@ def measure(
     options: Options,
     *,
     task: Task,
-    title: str = "bench regret",
     paired_by: Sequence[str] | None = None,
 ) -> list[Cell]:
     """Make all runs, and fill in the means."""
@@ -140,7 +139,6 @@ def measure(
             path=options.out or Path(folder) / "runs.jsonl",
             workers=options.workers,
             engine=options.engine,
-            title=title,
             paired_by=paired_by,
         )
     means = iter(mean_regrets(runs))

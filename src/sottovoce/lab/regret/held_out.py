@@ -58,7 +58,6 @@ def look(options: Options, *, problems: int, record: Path, again: bool = False) 
         [_place(made["rules"], number) for number in range(problems)],
         options,
         task=regret_of_draw,
-        title="held out",
         paired_by=("rules", "problem"),
     )
     line = {
