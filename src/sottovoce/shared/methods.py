@@ -13,6 +13,7 @@ run where the device's code cannot be imported.
 """
 
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -32,11 +33,13 @@ _MODULES: dict[str, str] = {}
 def register(name: str, *, modules: str = "sottovoce.{room}.{name}") -> None:
     """Add a method, whose parts are in the modules of that name."""
     _MODULES[name] = modules
+    method_part.cache_clear()
 
 
 def unregister(name: str) -> None:
     """Remove a method."""
     del _MODULES[name]
+    method_part.cache_clear()
 
 
 def method_names() -> list[str]:
@@ -44,6 +47,7 @@ def method_names() -> list[str]:
     return list(_MODULES)
 
 
+@cache
 def method_part(name: str, room: Room) -> Any:
     """Return the module of a method in a room."""
     return import_module(_MODULES[name].format(room=room, name=name))
