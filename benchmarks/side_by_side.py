@@ -1,11 +1,11 @@
-"""Is this code slower than an earlier one? Both run in turns on this machine, and ratios are printed.
+"""Is this code slower than an earlier one? Both run in turns, and ratios are printed.
 
     python -m benchmarks.side_by_side REVISION            bench speed
     python -m benchmarks.side_by_side REVISION --service  bench service
 
-Every line is a figure of the bench, and the ratio of new to old: above 1 the new code is faster. It
-is the ratio of the medians over all rounds; beside it stands the ratio of the best rounds, which says
-what the code can do when nothing else runs.
+Every line is a figure of the bench, and the ratio of new to old: above 1 the new code is faster.
+It is the ratio of the medians over all rounds. Beside it stands the ratio of the best rounds, which
+says what the code can do when nothing else runs.
 """
 
 import argparse
