@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.quoted import MAKERS, Figures, of_curves, of_look, of_table
-
-from sottovoce.lab.sources import made_by
+from benchmarks.rules import made_by
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "docs" / "figures" / "figures.json"

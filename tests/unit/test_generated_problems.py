@@ -4,9 +4,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from benchmarks.generated import Drawn, draw_problem
 
 from sottovoce.lab.environments import draw_people, regret_at_random
-from sottovoce.lab.problems.generated import Drawn, draw_problem
 
 MANY = [draw_problem("a rehearsal", number) for number in range(150)]
 

@@ -7,17 +7,14 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from benchmarks import generated, rules
+from benchmarks.generated import draw_problem
+from benchmarks.held_out import look, main
 
 import sottovoce as sv
-from sottovoce.cli.commands import app
-from sottovoce.lab import sources
-from sottovoce.lab.problems.generated import draw_problem
 from sottovoce.lab.regret.cells import Options
-from sottovoce.lab.regret.held_out import look
 
 PACKAGE = Path(sv.__file__).parent
 
@@ -35,7 +32,7 @@ def rehearsal(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Let the rules have another digest; at first one that says what it is."""
 
     def pretend(digest: str) -> None:
-        monkeypatch.setattr(sources, "rules_digest", lambda: digest)
+        monkeypatch.setattr(rules, "rules_digest", lambda: digest)
 
     pretend("a rehearsal")
     return pretend
@@ -43,7 +40,7 @@ def rehearsal(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
 def constant_in(package: Path, room: str) -> tuple[Path, str, str]:
     """Find a number that is given a name in a room: its file, the line, and another line."""
-    for path in sorted((package / room).rglob("*.py")):
+    for path in sorted(package.glob(room)):
         for line in path.read_text().splitlines():
             name, equals, value = line.partition(" = ")
             number = value.split("#")[0].strip()
@@ -52,13 +49,15 @@ def constant_in(package: Path, room: str) -> tuple[Path, str, str]:
     raise AssertionError(f"no constant in {room}")
 
 
-@pytest.mark.parametrize("room", ["shared", "estimate", "lab/baselines", "lab/problems"])
+@pytest.mark.parametrize(
+    "room", ["shared/**/*.py", "estimate/**/*.py", "lab/baselines/*.py", "lab/problems.py"]
+)
 def test_a_changed_constant_draws_other_problems(elsewhere: Path, room: str) -> None:
-    before = sources.rules_digest(elsewhere)
-    assert before == sources.rules_digest()
+    before = rules.rules_digest(elsewhere)
+    assert before == rules.rules_digest()
     path, line, changed = constant_in(elsewhere, room)
     path.write_text(path.read_text().replace(line, changed))
-    after = sources.rules_digest(elsewhere)
+    after = rules.rules_digest(elsewhere)
     assert after != before
     names = [
         [draw_problem(digest, number).name for number in range(8)] for digest in (before, after)
@@ -66,68 +65,81 @@ def test_a_changed_constant_draws_other_problems(elsewhere: Path, room: str) -> 
     assert names[0] != names[1]
 
 
+def test_a_changed_draw_draws_other_problems(tmp_path: Path) -> None:
+    draw = tmp_path / "generated.py"
+    shutil.copy(generated.__file__, draw)
+    assert rules.rules_digest(draw=draw) == rules.rules_digest()
+    path, line, changed = constant_in(tmp_path, "generated.py")
+    path.write_text(path.read_text().replace(line, changed))
+    assert rules.rules_digest(draw=draw) != rules.rules_digest()
+
+
 def test_a_statement_that_moves_to_another_branch_draws_other_problems(elsewhere: Path) -> None:
     digests = []
     for source in ("if a:\n    b()\n    c()\n", "if a:\n    b()\nelse:\n    c()\n"):
         (elsewhere / "shared" / "new.py").write_text(source)
-        digests.append(sources.rules_digest(elsewhere))
+        digests.append(rules.rules_digest(elsewhere))
     assert digests[0] != digests[1]
 
 
 def test_comments_docstrings_and_layout_draw_nothing_new(elsewhere: Path) -> None:
-    before = sources.rules_digest(elsewhere)
+    before = rules.rules_digest(elsewhere)
     for path in (elsewhere / "estimate").rglob("*.py"):
         text = path.read_text().replace('"""', '"""Indeed: ', 1).replace(" = ", "  =  ")
         path.write_text(f"# Nobody reads this.\n\n{text}\n\n# Nor this.\n")
-    assert sources.rules_digest(elsewhere) == before
+    assert rules.rules_digest(elsewhere) == before
 
 
 def test_what_is_no_rule_draws_nothing_new(elsewhere: Path) -> None:
-    before = sources.rules_digest(elsewhere)
+    before = rules.rules_digest(elsewhere)
     for room in ("server", "cli"):
         for path in (elsewhere / room).rglob("*.py"):
             path.write_text("x = 1\n")
-    assert sources.rules_digest(elsewhere) == before
+    assert rules.rules_digest(elsewhere) == before
 
 
-def run(record: Path, *arguments: str) -> Any:
+def run(record: Path, *arguments: str) -> None:
     given = ["--reps", "2", "--problems", "2", "--workers", "1", "--record", str(record)]
-    return CliRunner().invoke(app, ["bench", "held-out", *given, *arguments])
+    main([*given, *arguments])
 
 
 def test_each_look_is_recorded_and_none_is_repeated_silently(
-    tmp_path: Path, rehearsal: Callable[[str], None]
+    tmp_path: Path, rehearsal: Callable[[str], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = tmp_path / "looks.jsonl"
-    done = run(record)
-    assert done.exit_code == 0, done.output
+    run(record)
+    output = capsys.readouterr().out
     (first,) = map(json.loads, record.read_text().splitlines())
     assert first["rules"] == "a rehearsal"
     assert (first["look"], first["again"], first["reps"], first["problems"]) == (1, False, 2, 2)
-    assert first["command"] == "sottovoce bench held-out --reps 2 --problems 2"
+    assert first["command"] == "python -m benchmarks.held_out --reps 2 --problems 2"
     assert set(first) >= {"date", "version"}
     shares = first["share_of_random"]["all"]
     assert list(shares) == ["whisper", "linear", "nn", "abse (not private)"]
     for each in shares.values():
         assert each["problems"] == 2
         assert 0 <= each["mean"] <= max(each["worst"], 0.01)
-    assert f"{shares['whisper']['mean']:.2f}, {shares['whisper']['worst']:.2f}" in done.output
+    assert f"{shares['whisper']['mean']:.2f}, {shares['whisper']['worst']:.2f}" in output
 
-    refused = run(record)
-    assert isinstance(refused.exception, sv.ExperimentError)
-    assert "no longer held out" in str(refused.exception)
-    assert "--again" in str(refused.exception)
+    with pytest.raises(SystemExit) as refused:
+        run(record)
+    assert refused.value.code == 2
+    message = capsys.readouterr().err
+    assert "no longer held out" in message
+    assert "give --again" in message
     assert len(record.read_text().splitlines()) == 1
 
-    assert run(record, "--again").exit_code == 0
+    run(record, "--again", "--json")
+    printed = json.loads(capsys.readouterr().out)
     rehearsal("other rules")
-    assert run(record).exit_code == 0
+    run(record)
     looks = [json.loads(line) for line in record.read_text().splitlines()]
     assert [(each["look"], each["again"], each["rules"]) for each in looks] == [
         (1, False, "a rehearsal"),
         (2, True, "a rehearsal"),
         (3, False, "other rules"),
     ]
+    assert printed == looks[1]
     assert looks[1]["share_of_random"] == first["share_of_random"]  # the same, bit for bit
     assert looks[2]["share_of_random"] != first["share_of_random"]
 

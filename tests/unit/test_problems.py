@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sottovoce.lab.environments import Environment, draw_people
-from sottovoce.lab.problems.tuning import TUNING
+from sottovoce.lab.problems import TUNING
 
 NAMED = [pytest.param(name, world, id=name) for name, world in TUNING.items()]
 

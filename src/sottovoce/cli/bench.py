@@ -1,4 +1,4 @@
-"""The commands that measure: bench speed, service, regret, held-out."""
+"""The commands that measure: bench speed, service, regret."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
@@ -107,10 +107,7 @@ class Service(Command, extra="lab,server"):
 
 
 class Regret(Command, extra="lab"):
-    """Print what people lose: on the paper's cells, or on the tuning problems.
-
-    For problems that nobody has tuned to, see bench held-out.
-    """
+    """Print what people lose: on the paper's cells, or on the tuning problems."""
 
     reps: int = option(20, "Runs of each cell and method.")
     models: str = option("exponential,symmetric", "The paper's models, with commas.")
@@ -161,39 +158,6 @@ class Regret(Command, extra="lab"):
             *(tables.warnings(measured) if self.problems else ()),
         ):
             say(line)
-
-
-class HeldOut(Command, extra="lab"):
-    """Check whisper beside baselines on problems that nobody can have tuned to.
-
-    The problems are drawn from a digest of all rules and constants: change
-    one, and others are drawn. So fix the rules first, then look, once. Each
-    look is added to a file of the repository, which is to be committed.
-    """
-
-    reps: int = option(5, "Runs of each problem and method.")
-    problems: int = option(48, "How many problems are drawn.")
-    again: bool = option(False, "Look again at problems that were looked at.", "--again")
-    record: Path = option(
-        Path("docs/research/held-out-looks.jsonl"),
-        "The record of all looks; a line is added to it.",
-    )
-    workers: Workers = -1
-    as_json: AsJson = False
-
-    def __call__(self) -> None:
-        from sottovoce.lab.regret.cells import Options
-        from sottovoce.lab.regret.held_out import look
-        from sottovoce.lab.regret.tables import held_out_tables
-
-        options = Options(self.reps, workers=self.workers)
-        looked = look(options, problems=self.problems, record=self.record, again=self.again)
-        if self.as_json:
-            say_json(looked.line)
-            return
-        for table in held_out_tables(looked):
-            console.print(table)
-        say(f"look {looked.line['look']} of all, recorded in {self.record}")
 
 
 def _show(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> None:

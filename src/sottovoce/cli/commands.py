@@ -6,7 +6,7 @@ import typer
 
 from sottovoce import __version__
 from sottovoce.cli.app import add, say
-from sottovoce.cli.bench import HeldOut, Regret, Service, Speed
+from sottovoce.cli.bench import Regret, Service, Speed
 from sottovoce.cli.compare import Compare
 from sottovoce.cli.device import Contribute, Receipt
 from sottovoce.cli.lab import Reproduce, Simulate
@@ -38,5 +38,5 @@ def sottovoce(
 
 
 add(app, Demo, Serve, Replay, Key, Contribute, Receipt, Simulate, Compare, Reproduce)
-add(bench, Speed, Service, Regret, HeldOut)
+add(bench, Speed, Service, Regret)
 app.add_typer(bench, name="bench")

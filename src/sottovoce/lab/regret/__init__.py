@@ -1,5 +1,5 @@
 """How much people lose: a method against published means, other methods, and arms at random.
 
-``benches`` says where to measure (the paper's cells, the tuning problems), ``held_out`` does so on
-problems that are drawn after the rules were fixed, ``cells`` runs them all and sums them up.
+``benches`` says where to measure (the paper's cells, the tuning problems), ``cells`` runs them all
+and sums them up.
 """

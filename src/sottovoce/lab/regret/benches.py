@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import get_args
 
 from sottovoce.lab.means import Mean
-from sottovoce.lab.problems.tuning import TUNING
+from sottovoce.lab.problems import TUNING
 from sottovoce.lab.regret.cells import PUBLISHED, Cell, Options, Place, measure
 from sottovoce.lab.reproduce.cases import EPSILONS, MODELS, SIZES, Case, Model
 from sottovoce.lab.reproduce.table import Key, key_of, read_published

@@ -1,4 +1,4 @@
-"""What ``bench regret`` and ``bench held-out`` print, in 80 columns."""
+"""What ``bench regret`` prints, in 80 columns."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -10,7 +10,6 @@ from rich.text import Text
 
 from sottovoce.lab.means import Mean
 from sottovoce.lab.regret.cells import PUBLISHED, RANDOM, Cell, name_of, summarise
-from sottovoce.lab.regret.held_out import Look
 
 SHARE = "regret as a share of what arms at random lose"
 
@@ -22,7 +21,7 @@ def paper_tables(cells: Sequence[Cell]) -> Iterator[Group]:
         sizes = sorted({cell.n for cell in mine})
         judged, yardstick = next(iter(mine[0].lost)), _yardstick(mine[0])
         title = f"{world}, {auxiliary}: regret; ratio of {judged} to {yardstick}"
-        table = _table("ε", "n")
+        table = new_table("ε", "n")
         for n in sizes:
             table.add_column(f"{n / 1000:g}k", justify="right", no_wrap=True)
         for epsilon, row in groupby(mine, key=lambda cell: cell.epsilon):
@@ -62,39 +61,19 @@ def _ratio(cell: Cell | None) -> str:
 def problem_tables(cells: Sequence[Cell]) -> Iterator[Group]:
     """Yield one table: problems and ε down, n and methods across."""
     methods = cells[0].methods
-    table = _table("problem", "ε")
+    table = new_table("problem", "ε")
     for n in sorted({cell.n for cell in cells}):
         for method in methods:
             table.add_column(f"{method}\nn = {n:,}", justify="right", no_wrap=True)
     for world, rows in groupby(cells, key=lambda cell: cell.world):
         for number, (epsilon, row) in enumerate(groupby(rows, key=lambda cell: cell.epsilon)):
-            shares = [_share(cell, method) for cell in row for method in methods]
+            shares = [share_of_random(cell, method) for cell in row for method in methods]
             table.add_row("" if number else world, f"{epsilon:g}", *shares)
         table.add_section()
     yield Group(Text(f"{cells[0].group}: {SHARE}", style="bold"), table, "")
 
 
-def held_out_tables(look: Look) -> Iterator[Group]:
-    """Yield the problems one by one, then means and worst of each group: methods across."""
-    methods = look.cells[0].methods
-    for group, rows in groupby(sorted(look.cells, key=_group), key=_group):
-        table = _table("problem", *methods)
-        for cell in rows:
-            table.add_row(name_of(cell), *(_share(cell, method) for method in methods))
-            table.add_section()
-        yield Group(Text(f"{group}: {SHARE}", style="bold"), table, "")
-    table = _table("geometric mean, worst", "problems", *methods)
-    for group, shares in look.line["share_of_random"].items():
-        figures = [f"{each['mean']:.2f}, {each['worst']:.2f}" for each in shares.values()]
-        table.add_row(group, str(shares[methods[0]]["problems"]), *figures)
-    yield Group(Text("In all", style="bold"), table, "")
-
-
-def _group(cell: Cell) -> str:
-    return cell.group
-
-
-def _share(cell: Cell, method: str) -> str:
+def share_of_random(cell: Cell, method: str) -> str:
     """Write a share of random with its standard error; marked where the method is worse."""
     mean, error = cell.lost[method].mean, cell.lost[method].standard_error or 0.0
     if cell.nothing_to_lose:
@@ -133,7 +112,7 @@ def _plus_minus(mean: Mean) -> str:
     return f"{mean.mean:,.0f} ± {mean.standard_error or 0:,.0f}"
 
 
-def _table(*columns: str) -> Table:
+def new_table(*columns: str) -> Table:
     """Start a table whose figures fit in 80 columns; only the first column may wrap."""
     table = Table(*columns, box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
     for column in table.columns[1:]:

@@ -1,6 +1,6 @@
 """Problems that are drawn, each from a seed and its number: nobody can know them beforehand.
 
-``lab/regret/held_out.py`` takes the seed from a digest of the rules. A draw decides the number of
+``held_out.py`` takes the seed from a digest of the rules. A draw decides the number of
 arms and features, how many features matter, the shape of the rewards, how far arms differ, who
 comes, ε, n, and whether there is auxiliary data and what it is worth.
 """
@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 
 from sottovoce.lab.environments import Floats, regret_at_random
-from sottovoce.lab.problems.arrivals import (
+from sottovoce.lab.problems import (
     Arrivals,
     Curves,
     Heaps,

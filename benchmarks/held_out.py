@@ -1,25 +1,37 @@
 """The last check: problems that are drawn from the rules themselves, and a record of each look.
 
-The seed of the draw is the digest of all rules and constants (``sources.rules_digest``), so that
-whoever changes a rule gets other problems, and nobody can fit a rule to those that judge it. A
-second look at the same problems has to be asked for, and all looks are kept in a file of the
-repository. A look at the draws by any other way, for instance from Python, belongs there too.
+    python -m benchmarks.held_out
+
+It measures whisper beside baselines on problems that nobody can have tuned to. The seed of the draw
+is the digest of all rules and constants (``rules.py``): whoever changes a rule gets other problems,
+and nobody can fit a rule to those that judge it. So fix the rules first, then look, once. A second
+look at the same problems has to be asked for, and all looks are kept in a file of the repository,
+which is to be committed. A look at the draws by any other way, for instance from Python, belongs
+there too.
 """
 
+import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from benchmarks.generated import draw_problem
+from benchmarks.rules import made_by
+from rich.console import Console, Group
+from rich.text import Text
+
 from sottovoce.lab.baselines.abse import TUNED
-from sottovoce.lab.problems.generated import draw_problem
-from sottovoce.lab.regret.cells import RANDOM, Cell, Options, Place, measure, ratios_of
+from sottovoce.lab.regret.cells import RANDOM, Cell, Options, Place, measure, name_of, ratios_of
+from sottovoce.lab.regret.tables import SHARE, new_table, share_of_random
 from sottovoce.lab.simulation import simulate
-from sottovoce.lab.sources import made_by
 from sottovoce.lab.sweeps import Setting
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError
+
+RECORD = Path("docs/research/held-out-looks.jsonl")
 
 METHODS: dict[str, Any] = {
     "whisper": "whisper",
@@ -46,7 +58,7 @@ def look(options: Options, *, problems: int, record: Path, again: bool = False) 
     check.whole_number(options.reps, what="reps", least=2)
     check.whole_number(problems, what="problems", least=1)
     wanted = f"--reps {options.reps} --problems {problems}{' --again' if again else ''}"
-    made = made_by(f"sottovoce bench held-out {wanted}")
+    made = made_by(f"python -m benchmarks.held_out {wanted}")
     looks = read_record(record)
     if not again and any(each["rules"] == made["rules"] for each in looks):
         raise ExperimentError(
@@ -68,7 +80,8 @@ def look(options: Options, *, problems: int, record: Path, again: bool = False) 
         "reps": options.reps,
         "share_of_random": shares(cells),
     }
-    _append(record, line)
+    with record.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line, ensure_ascii=False) + "\n")
     return Look(cells, line)
 
 
@@ -132,6 +145,56 @@ def read_record(path: Path) -> list[dict[str, Any]]:
         ) from error
 
 
-def _append(path: Path, line: dict[str, Any]) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line, ensure_ascii=False) + "\n")
+def tables(look: Look) -> Iterator[Group]:
+    """Yield the problems one by one, then means and worst of each group: methods across."""
+    methods = look.cells[0].methods
+    for group, rows in groupby(sorted(look.cells, key=_group), key=_group):
+        table = new_table("problem", *methods)
+        for cell in rows:
+            table.add_row(name_of(cell), *(share_of_random(cell, method) for method in methods))
+            table.add_section()
+        yield Group(Text(f"{group}: {SHARE}", style="bold"), table, "")
+    table = new_table("geometric mean, worst", "problems", *methods)
+    for group, shares in look.line["share_of_random"].items():
+        figures = [f"{each['mean']:.2f}, {each['worst']:.2f}" for each in shares.values()]
+        table.add_row(group, str(shares[methods[0]]["problems"]), *figures)
+    yield Group(Text("In all", style="bold"), table, "")
+
+
+def _group(cell: Cell) -> str:
+    return cell.group
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Look, and print what was seen."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--reps", type=int, default=5, help="runs of each problem and method")
+    parser.add_argument("--problems", type=int, default=48, help="how many problems are drawn")
+    parser.add_argument(
+        "--again", action="store_true", help="look again at problems that were looked at"
+    )
+    parser.add_argument(
+        "--record", type=Path, default=RECORD, help=f"the record of all looks; {RECORD}"
+    )
+    parser.add_argument("--workers", type=int, default=-1, help="processes; -1 for all cores")
+    parser.add_argument("--json", action="store_true", help="print the line of the record")
+    given = parser.parse_args(arguments)
+    options = Options(given.reps, workers=given.workers)
+    try:
+        looked = look(options, problems=given.problems, record=given.record, again=given.again)
+    except ExperimentError as error:
+        parser.error(str(error))
+    console = Console()
+    if given.json:
+        console.print_json(json.dumps(looked.line))
+        return
+    for table in tables(looked):
+        console.print(table)
+    line = f"look {looked.line['look']} of all, recorded in {given.record}"
+    console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+if __name__ == "__main__":
+    main()
