@@ -7,8 +7,8 @@ import pytest
 
 import sottovoce as sv
 from contracts.methods import AUXILIARY, CASES, ONE_BIT, Make
+from factories import experiment
 from sottovoce.shared.methods import register, settings_from, unregister
-from support.examples import experiment
 
 
 @pytest.fixture(params=CASES, ids=lambda case: " ".join(map(str, (case[0], *case[1].values()))))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import sottovoce as sv
-from support.answering import Purse
+from factories import Purse
 
 Make = Callable[..., sv.Experiment]
 """Makes experiments with one method."""

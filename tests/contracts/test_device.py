@@ -13,8 +13,8 @@ import pytest
 
 import sottovoce as sv
 from contracts.methods import AUXILIARY, PLACES, Make, anybody, device_of, grown, report_of, settled
+from factories import Purse
 from sottovoce.shared import wire
-from support.answering import Purse
 
 # Long enough that no random bytes and no noise spell one by chance.
 AGE, BMI, REWARD = 61.73205081, 31.41592654, 0.57721566

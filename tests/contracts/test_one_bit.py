@@ -10,11 +10,10 @@ import pytest
 import sottovoce as sv
 from contracts.methods import ONE_BIT
 from contracts.one_bit import device, shared
+from factories import Purse, experiment
 from sottovoce.device import privatise
 from sottovoce.device.method import Secret
 from sottovoce.shared.methods import register, unregister
-from support.answering import Purse
-from support.examples import experiment
 from support.subset import Following, power_of_e
 
 OUTCOMES = (0.0, 0.25, 1.0)

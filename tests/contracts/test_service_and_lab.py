@@ -8,10 +8,10 @@ import numpy as np
 
 import sottovoce as sv
 from contracts.methods import PLACES, Make, device_of
+from factories import Purse
 from sottovoce.lab.simulation import Auxiliary, simulate
 from sottovoce.shared import wire
 from sottovoce.shared.methods import settings_from
-from support.answering import Purse
 from support.http import get, until
 from support.in_process import serving_here
 

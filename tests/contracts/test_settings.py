@@ -8,6 +8,7 @@ import pytest
 
 import sottovoce as sv
 from contracts.methods import ONE_BIT, SETTINGS, Make
+from factories import experiment
 from sottovoce.shared.methods import (
     MethodSettings,
     method_names,
@@ -15,7 +16,6 @@ from sottovoce.shared.methods import (
     settings_from,
     unregister,
 )
-from support.examples import experiment
 
 
 def test_every_registered_method_is_in_the_suite() -> None:

@@ -5,24 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import sottovoce as sv
+from factories import ARMS, LEVELS
 from sottovoce.device.contribute.contribute import Custodian, contribute
 from sottovoce.device.contribute.summary import Contribution
 from support.custodian_server import CustodianServer
 
-ARMS = ("control", "reminder", "coach")
-LEVELS = ("low", "middling", "high")
 HEADER = ("age", "activity", "arm", "reward")
-
-
-def clinic(**settings: Any) -> sv.Experiment:
-    defaults: dict[str, Any] = {
-        "arms": ARMS,
-        "context": [sv.Numeric("age", 18, 90), sv.Ordinal("activity", LEVELS)],
-        "epsilon": 1.0,
-        "auxiliary": [sv.Population("clinic-b", epsilon=4.0, users=5000)],
-    }
-    return sv.Experiment(**{**defaults, **settings})
 
 
 def good_rows(count: int, *, first: int = 0) -> list[tuple[Any, ...]]:

@@ -5,11 +5,11 @@ from html.parser import HTMLParser
 from typing import Any
 
 import sottovoce as sv
+from factories import experiment
 from sottovoce.server.page import render
 from sottovoce.server.status import ExperimentStatus, Snapshot
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import uniform
-from support.examples import experiment
 
 VOID = {"meta", "br"}
 

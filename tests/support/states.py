@@ -5,13 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import sottovoce as sv
 from sottovoce.estimate.whisper.constants import Constants
 from sottovoce.estimate.whisper.state import State, initial_state
 
 Floats = NDArray[np.float64]
 
-CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED, REWARD, LOGGED_LEVEL = range(8)
 SEEDS = range(12)
 
 TOTALS = [
@@ -23,26 +21,6 @@ TOTALS = [
 
 EVENT = ["reports", "release", "node", "axis", "arm", "winner", "statistic", "boundary"]
 """The parts of an event in a saved learner, in order."""
-
-
-def experiment(
-    *,
-    arms: int = 2,
-    d: int = 2,
-    horizon: int = 10_000,
-    behaviours: tuple[tuple[float, ...] | None, ...] = (),
-    **settings: Any,
-) -> sv.Experiment:
-    return sv.Experiment(
-        arms=[f"arm {k}" for k in range(arms)],
-        context=[sv.Numeric(f"x{j}", 0, 1) for j in range(d)],
-        epsilon=1.0,
-        horizon=horizon,
-        auxiliary=[
-            sv.Population(f"aux {m}", 2.0, 100, behaviour) for m, behaviour in enumerate(behaviours)
-        ],
-        method=sv.Whisper(**settings),
-    )
 
 
 def random_precisions(rng: np.random.Generator, shape: tuple[int, ...], *, scale: float) -> Floats:

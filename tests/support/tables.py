@@ -11,12 +11,12 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from support.paths import SHARED
 
 
 def data_dir() -> Path:
     """The folder of the real data; the test is skipped where there is none."""
-    folder = Path(os.environ.get("SOTTOVOCE_DATA") or ROOT.parent / "shared" / "data")
+    folder = Path(os.environ.get("SOTTOVOCE_DATA") or SHARED / "data")
     if not (folder / "adult").is_dir():
         pytest.skip(f"no real data in {folder}; SOTTOVOCE_DATA names another folder")
     return folder

@@ -2,20 +2,18 @@
 
 import random
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import pytest
 
 import sottovoce as sv
+from factories import CONTRAST, COUNT, LEVEL, LOGGED_LEVEL, MASS, OUTCOME, RANKED
 from sottovoce.device.method import Secret
 from sottovoce.device.whisper.answer import true_answer
 from sottovoce.device.whisper.subset import whisper
 from sottovoce.shared.whisper.cells import cell_layout
 from sottovoce.shared.whisper.questions import Question, questions_of
-from support.examples import experiment
 
-CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED, REWARD, LOGGED_LEVEL = range(8)
 DIMENSION = 2
 
 
@@ -98,25 +96,6 @@ def person(
     )
 
 
-def whispering(**settings: Any) -> sv.Experiment:
-    method = {
-        key: settings.pop(key) for key in ("guarantee", "delta", "public_arms") & settings.keys()
-    }
-    arms = settings.pop("arms", 3)
-    auxiliary = [
-        sv.Population("clinic-b", 6.0, 100, (0.2, 0.3, 0.5) if arms == 3 else (0.4, 0.6)),
-        sv.Population("clinic-c", 1.0, 100),
-    ]
-    defaults = {
-        "arms": ["control", "reminder", "coach"][:arms],
-        "epsilon": 8.0,
-        "release_every": 20,
-        "horizon": 4000,
-        "auxiliary": auxiliary,
-    }
-    return experiment(**{**defaults, **settings, "method": sv.Whisper(**method)})
-
-
 def send(
     learner: sv.Learner, rng: random.Random, count: int, *, target_only: bool = False
 ) -> list[sv.Release]:
@@ -129,18 +108,6 @@ def send(
         if learner.release().version != releases[-1].version:
             releases.append(learner.release())
     return releases
-
-
-@lru_cache
-def grown_once(reports: int, *settings: tuple[str, Any]) -> str:
-    learner = sv.Learner(whispering(**dict(settings)))
-    send(learner, random.Random(1), reports, target_only="guarantee" in dict(settings))
-    return learner.to_json()
-
-
-def grown(*, reports: int = 207, **settings: Any) -> sv.Learner:
-    """A learner that has dropped arms and split bins, and is in the middle of a batch."""
-    return sv.Learner.from_json(grown_once(reports, *settings.items()))
 
 
 SETTINGS: list[dict[str, Any]] = [

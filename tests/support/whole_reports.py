@@ -11,13 +11,13 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import sottovoce as sv
+from factories import COUNT, LEVEL, LOGGED_LEVEL, MASS, Purse
 from sottovoce.device import privatise
 from sottovoce.device import whisper as method
 from sottovoce.device.method import Secret
 from sottovoce.device.whisper import answer, draw, subset
 from sottovoce.shared.whisper import questions
 from sottovoce.shared.whisper.subset import SignedSubset, pack
-from support.answering import COUNT, LEVEL, LOGGED_LEVEL, MASS, Purse
 from support.subset import Following, exact_law
 
 Input = tuple[Secret, float]

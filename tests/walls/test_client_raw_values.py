@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
+from factories import experiment
 from sottovoce.device.transport import Request, Response
-from support.examples import experiment
 from support.fake_server import FakeClock, FakeServer, Key, answer, client_of
 
 AGE, BMI, REWARD = 61.73205081, 31.41592654, 0.57721566

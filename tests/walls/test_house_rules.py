@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src" / "sottovoce"
+from support.paths import ROOT
+
+SOURCE = ROOT / "src" / "sottovoce"
 MODULES = sorted(SOURCE.rglob("*.py"))
 each_module = pytest.mark.parametrize(
     "module", MODULES, ids=[str(each.relative_to(SOURCE)) for each in MODULES]

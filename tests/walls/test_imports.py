@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import sottovoce as sv
+from factories import experiment
 from sottovoce.shared.methods import method_names
-from support.examples import experiment
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 LINTER = Path(sys.executable).parent / "lint-imports"
 
 CROSSINGS = [

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
+from factories import experiment
 from sottovoce.shared import wire
-from support.examples import experiment
 
 # Enough digits that none turns up by chance: 300 reports of 6 noisy numbers of scale 4 hold
 # one window of width 1e-8 with probability about 1e-6.

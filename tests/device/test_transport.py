@@ -1,0 +1,213 @@
+"""The transport of the standard library, over real HTTP on this machine."""
+
+import asyncio
+import http.client
+import io
+import socket
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+import sottovoce as sv
+from factories import CONTEXT, experiment
+from sottovoce.device.async_client import send_in_thread
+from sottovoce.device.transport import Request, Response, _Redirects, send
+from support.fake_server import FakeServer, Plenty, on_loopback
+
+
+def test_what_is_sent_arrives_and_what_is_answered_comes_back() -> None:
+    seen: list[Request] = []
+
+    def handle(request: Request) -> Response:
+        seen.append(request)
+        return Response(201, {"X-Thing": "yes"}, b"answer")
+
+    with on_loopback(handle) as address:
+        asked = Request("POST", f"{address}/reports", {"Content-Type": "text/plain"}, b"\0body")
+        response = send(asked)
+        assert asyncio.run(send_in_thread(asked)).body == b"answer"
+    assert (response.status, response.body) == (201, b"answer")
+    assert response.headers["x-thing"] == "yes"
+    assert (seen[0].method, seen[0].body) == ("POST", b"\0body")
+    assert dict(seen[0].headers)["Content-Type"] == "text/plain"
+
+
+@pytest.mark.parametrize("status", [304, 400, 404, 429, 500, 503])
+def test_every_status_is_a_response(status: int) -> None:
+    body = b"" if status == 304 else b"why"
+    with on_loopback(lambda _: Response(status, {"Retry-After": "7"}, body)) as address:
+        response = send(Request("GET", address))
+    assert (response.status, response.body) == (status, body)
+    assert response.headers["retry-after"] == "7"
+
+
+def test_an_answer_without_end_is_cut_off() -> None:
+    with on_loopback(lambda _: Response(200, {}, b"x" * 1001)) as address:
+        assert len(send(Request("GET", address), most=1001).body) == 1001
+        with pytest.raises(sv.TransportError, match="an answer must have at most 1000 bytes"):
+            send(Request("GET", address), most=1000)
+    with (
+        on_loopback(lambda _: Response(500, {}, b"x" * 1001)) as address,
+        pytest.raises(sv.TransportError, match="an answer must have at most 1000 bytes"),
+    ):
+        send(Request("GET", address), most=1000)
+
+
+def redirect(location: str, status: int) -> Response:
+    return Response(status, {"Location": location}, b"")
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_only_a_get_is_redirected(status: int) -> None:
+    def handle(request: Request) -> Response:
+        there = request.url.endswith("/there")
+        return Response(200, {}, b"there") if there else redirect("/there", status)
+
+    with on_loopback(handle) as address:
+        assert send(Request("GET", address + "/here")).body == b"there"
+        # A report that is turned into a GET would be lost, and its answer taken for a verdict.
+        assert send(Request("POST", address + "/here", {}, b"report")).status == status
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "file:///etc/passwd",
+        "ftp://127.0.0.1/x",
+        "data:text/plain,x",
+        "FILE:///etc/passwd",
+        "javascript:1",
+    ],
+)
+def test_no_redirect_leaves_http(location: str) -> None:
+    with on_loopback(lambda _: redirect(location, 302)) as address:
+        assert send(Request("GET", address)).status == 302
+
+
+@pytest.mark.parametrize(
+    "location", ["http://[", "http://host:port/", "http://127.0.0.1:99999999/", "http://\u0101"]
+)
+def test_a_redirect_to_nowhere_is_an_error_of_the_transport(location: str) -> None:
+    there = location.encode().decode("latin-1")
+    with (
+        on_loopback(lambda _: redirect(there, 302)) as address,
+        pytest.raises(sv.TransportError, match="the server must be reachable"),
+    ):
+        send(Request("GET", address), timeout=5)
+
+
+def test_a_redirect_never_leads_from_https_to_http() -> None:
+    asked = urllib.request.Request("https://sottovoce.test/here")
+    for there, followed in (("https://other.test/", True), ("http://sottovoce.test/", False)):
+        message = http.client.HTTPMessage()
+        new = _Redirects().redirect_request(asked, io.BytesIO(), 302, "Found", message, there)
+        assert (new is not None) is followed
+
+
+def test_redirects_in_a_circle_end() -> None:
+    with on_loopback(lambda _: redirect("/again", 302)) as address:
+        assert send(Request("GET", address)).status == 302
+
+
+@contextmanager
+def raw_server(answer: bytes, *, hang: bool = False) -> Iterator[str]:
+    """Say these bytes to the first who comes, and then nothing more."""
+    over = threading.Event()
+
+    def serve() -> None:
+        connection, _ = listening.accept()
+        with closing(connection):
+            connection.recv(65536)
+            connection.sendall(answer)
+            if hang:
+                over.wait(20)
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"nonsense\r\n\r\n",
+        b"HTTP/1.1 two hundred\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200 + b"\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000,
+    ],
+)
+def test_what_is_not_http_is_an_error_of_the_transport(answer: bytes) -> None:
+    with (
+        raw_server(answer) as address,
+        pytest.raises(sv.TransportError, match="the server must be reachable"),
+    ):
+        send(Request("GET", address), timeout=5)
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"])
+def test_a_server_that_falls_silent_is_an_error_of_the_transport(answer: bytes) -> None:
+    with (
+        raw_server(answer, hang=True) as address,
+        pytest.raises(sv.TransportError, match="the server must be reachable; TimeoutError"),
+    ):
+        send(Request("GET", address), timeout=0.2)
+
+
+def test_an_answer_that_drips_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sottovoce.device.transport.SLOWEST", -1.0)
+    with (
+        on_loopback(lambda _: Response(200, {}, b"drop")) as address,
+        pytest.raises(sv.TransportError, match="an answer must come within"),
+    ):
+        send(Request("GET", address))
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://host/", "host", "HTTP", "http://["])
+def test_an_address_that_cannot_be_is_refused(url: str) -> None:
+    with pytest.raises(sv.TransportError):
+        send(Request("GET", url))
+
+
+def test_an_error_does_not_say_what_was_sent() -> None:
+    with pytest.raises(sv.TransportError) as caught:
+        send(Request("POST", "http://127.0.0.1:1/secret", {"X": "secret"}, b"secret"), timeout=5)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+def test_clients_work_over_http(tmp_path: Path) -> None:
+    server = FakeServer(experiment(method="whisper"))
+    with on_loopback(server) as address:
+        client = sv.Client(
+            address,
+            experiment=server.experiment,
+            keys=[server.key.public.hex()],
+            ledger=Plenty(),
+            outbox=tmp_path / "outbox",
+        )
+        client.choose(CONTEXT)
+        client.report(reward=1)
+        assert [client.waiting, client.refresh()] == [0, False]  # 304 this time
+
+        async def live() -> None:
+            other = sv.AsyncClient(
+                address, experiment=server.experiment, keys=[server.key.public.hex()]
+            )
+            await other.choose(CONTEXT)
+            await other.report(reward=0)
+            assert other.waiting == 0
+
+        asyncio.run(live())
+    client.choose(CONTEXT)
+    client.report(reward=1)
+    assert client.waiting == 1
+    assert server.learner.status().reports == {"target": 2}
