@@ -103,6 +103,7 @@ def run(record: Path, *arguments: str) -> None:
     main([*given, *arguments])
 
 
+@pytest.mark.slow
 def test_each_look_is_recorded_and_none_is_repeated_silently(
     tmp_path: Path, rehearsal: Callable[[str], None], capsys: pytest.CaptureFixture[str]
 ) -> None:

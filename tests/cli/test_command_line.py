@@ -108,6 +108,7 @@ class OneCut:
         return np.stack([1 - above, above], axis=1)
 
 
+@pytest.mark.slow
 def test_the_speed_of_a_service_is_told(tmp_path: Path) -> None:
     short = ["--seconds", "0.2", "--rounds", "1", "--reports", "50000", "--json"]
     done = run("bench", "service", *short)

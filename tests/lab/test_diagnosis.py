@@ -254,6 +254,7 @@ def test_with_flipped_data_a_warning_is_heeded_and_people_lose_far_less() -> Non
         assert careful.regret[-1] < 0.3 * careless.regret[-1]
 
 
+@pytest.mark.slow
 def test_with_good_data_nobody_is_warned() -> None:
     """Rows of the very same world. A run has some 30 looks at most.
 

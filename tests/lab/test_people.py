@@ -1,6 +1,7 @@
 """Real devices and a real learner, person by person."""
 
 import numpy as np
+import pytest
 
 import sottovoce as sv
 from sottovoce.lab.environments import Exponential
@@ -10,6 +11,7 @@ from sottovoce.lab.people import meet
 PUBLISHED = 1661
 
 
+@pytest.mark.slow
 def test_without_much_privacy_regret_is_far_below_random_and_near_the_published() -> None:
     """One run of 20000 people at ε = 1024, through the real mechanism.
 

@@ -178,6 +178,7 @@ def test_a_run_does_not_care_how_much_room_it_began_with(
     assert roomy.history == expected.history
 
 
+@pytest.mark.slow
 def test_ten_million_people_fit_in_two_gigabytes() -> None:
     script = (
         "import resource; from sottovoce.lab.simulation import simulate\n"

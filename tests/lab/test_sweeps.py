@@ -194,6 +194,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_any_work() -> None:
         sweep(toss, SETTINGS, reps=3, path=Path("/dev/null/runs.jsonl"))
 
 
+@pytest.mark.slow
 def test_ray_gives_the_same_file(tmp_path: Path) -> None:
     """On a local Ray, in a process of its own so that nothing of it is left behind."""
     expected = tmp_path / "joblib.jsonl"

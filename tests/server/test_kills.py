@@ -21,10 +21,11 @@ from support.databases import cluster, new_database
 from support.postmasters import kill_all, kill_postmaster, stop_at_once
 from support.senders import WALKING, Senders, walking
 from support.services import COMMAND, FAULTY, Service, wait_until
+from support.slow import slow_but
 from support.stores import query
 
 # How often something is killed; all of it is the same test, only longer.
-ROUNDS = [14, pytest.param(70, marks=pytest.mark.slow)]
+ROUNDS = slow_but([6], [6, 70])
 
 Kill = Callable[[], None]
 

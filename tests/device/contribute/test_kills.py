@@ -24,6 +24,7 @@ from sottovoce.shared.whisper.cells import cell_layout
 from sottovoce.shared.whisper.subset import unpack
 from support.custodian_server import CustodianServer, serving
 from support.custodians import HEADER, good_rows, write_csv
+from support.slow import slow_but
 
 PROCESS = """
 import json, sys
@@ -84,7 +85,7 @@ def arms_told(server: CustodianServer) -> Counter[int]:
     return told
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("suffix", slow_but(["csv"], ["csv", "parquet"]))
 def test_a_run_that_is_killed_at_random_moments_reports_every_row_once(
     tmp_path: Path, suffix: str
 ) -> None:

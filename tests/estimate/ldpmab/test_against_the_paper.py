@@ -9,6 +9,7 @@ import sottovoce as sv
 from sottovoce.estimate.history import Elimination, Split
 from support.histories import World
 from support.literal import Literal, LiteralAlgorithm2, LiteralAuthors
+from support.slow import slow_but
 
 HISTORIES = 500
 TOLERANCE = 1e-9
@@ -102,7 +103,7 @@ def play(seed: int, *, kind: type, c: float, users: int, **settings: Any) -> tup
     return learner, literal
 
 
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", slow_but(range(3), range(10)))
 def test_the_learner_agrees_with_the_equations_over_random_histories(part: int) -> None:
     events: list[type] = []
     late = dropped = several = 0
@@ -121,7 +122,7 @@ def test_the_learner_agrees_with_the_equations_over_random_histories(part: int) 
     assert several > 20
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", slow_but(range(1), range(4)))
 def test_the_authors_preset_agrees_with_its_transcription(part: int) -> None:
     events: list[type] = []
     for seed in range(part, 100, 4):

@@ -78,6 +78,7 @@ def differences(one: NDArray[np.float64], other: NDArray[np.float64]) -> list[fl
     return [float(stats.ks_2samp(a, b).pvalue) for a, b in zip(one.T, other.T, strict=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", SETTINGS, ids=["paper-1", "paper-40", "authors-25"])
 def test_runs_of_the_crowd_and_of_real_devices_have_the_same_law(settings: dict[str, Any]) -> None:
     devices = np.array([with_devices(settings, seed) for seed in range(RUNS)])
@@ -124,6 +125,7 @@ def with_custodians_in_the_crowd(settings: dict[str, Any], seed: int) -> list[fl
     return summary(float(result.regret[-1]), result.history, result.release)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [

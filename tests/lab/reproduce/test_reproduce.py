@@ -67,6 +67,7 @@ def test_an_experiment_leaves_a_table_and_pictures_and_is_not_made_twice(tmp_pat
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
 
 
+@pytest.mark.slow
 def test_the_learning_process_and_the_plain_pictures(tmp_path: Path) -> None:
     for name in ("process", "rewards", "densities"):
         done = run(name, "--reps", "2", "--out", str(tmp_path), "--workers", "1")

@@ -35,6 +35,7 @@ from support.crowds import (
     root,
     tree,
 )
+from support.slow import slow_but
 
 LOGS = (Auxiliary(200, 1.0, kappa=0.4), Auxiliary(200, 2.0, kappa=0.4, known=False))
 LOUD = (Auxiliary(200, 8.0, kappa=0.4), Auxiliary(200, 8.0, kappa=0.4, known=False))
@@ -54,6 +55,8 @@ BATCHES = {
     "logs of two arms": Batch(Setting(WHISPER, 2.0, TwoArms(), people=30, rows=LOGS), tree),
     "two arms, halves": Batch(Setting(WHISPER, 8.0, TwoArms(), people=30, rows=LOUD), tree),
 }
+
+EVERY_DAY = ("one cell, large ε", "sets", "logs of two arms")
 
 
 def mechanism_of(batch: Batch, *, population: int, by_arm: bool) -> tuple[int, int, bool]:
@@ -86,7 +89,7 @@ def sums_of_devices(name: str) -> list[Run]:
     return BATCHES[name].many_devices()
 
 
-@pytest.mark.parametrize("name", BATCHES)
+@pytest.mark.parametrize("name", slow_but(EVERY_DAY, BATCHES))
 def test_the_sums_of_a_batch_have_the_same_law(name: str) -> None:
     batch, devices = BATCHES[name], sums_of_devices(name)
     assert batch.differences(devices, batch.many_crowds()) == set()
@@ -103,15 +106,18 @@ def test_the_sums_of_a_batch_have_the_same_law(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "number", "factor", "shows"),
-    [
-        ("one cell", "contains", 1.08, "served.vector"),
-        ("one cell, large ε", "contains", 0.9, "served.vector"),
-        ("one cell, large ε", "signal", 1.1, "served.vector"),
-        ("one cell, large ε", "inside", 1.05, "served.precision"),
-        ("sets", "noise", 1.12, "served.precision"),
-        ("sets", "size", 1.5, "served.vector"),
-        ("certified, large ε", "elsewhere", 0.0, "votes"),
-    ],
+    slow_but(
+        EVERY_DAY,
+        [
+            ("one cell", "contains", 1.08, "served.vector"),
+            ("one cell, large ε", "contains", 0.9, "served.vector"),
+            ("one cell, large ε", "signal", 1.1, "served.vector"),
+            ("one cell, large ε", "inside", 1.05, "served.precision"),
+            ("sets", "noise", 1.12, "served.precision"),
+            ("sets", "size", 1.5, "served.vector"),
+            ("certified, large ε", "elsewhere", 0.0, "votes"),
+        ],
+    ),
     ids=["says yes", "says no", "signal", "inside", "noise", "size", "nobody elsewhere"],
 )
 def test_a_crowd_with_a_slightly_different_mechanism_is_told_apart(
