@@ -4,7 +4,7 @@ An environment is any object with the four members of ``Environment``; nothing i
 Rewards are 1 with probability ``means`` and 0 otherwise, unless it also has a method
 ``rewards(rng, contexts, arm) -> (n,)`` with values in [0, 1], for n people who all get one arm.
 One whose people are not drawn one by one from a law has a method ``deal(rng, n) -> contexts (n, d),
-means (n, K)``, which is asked instead of the two (lab/data/deck.py).
+means (n, K)``, which is asked instead of the two (``Deck`` in lab/data/sample.py).
 """
 
 from dataclasses import dataclass

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.lab.data.deck import Deck
-from sottovoce.lab.data.sample import Sample
+from sottovoce.lab.data.sample import Deck, Sample
 from sottovoce.lab.environments import Floats
 from sottovoce.lab.simulation import Auxiliary, simulate
 

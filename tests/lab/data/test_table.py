@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.lab.data.deck import Deck
-from sottovoce.lab.data.sample import DataSet
+from sottovoce.lab.data.sample import DataSet, Deck
 from sottovoce.lab.data.table import Table
 from sottovoce.lab.simulation import Auxiliary, simulate
 from support.tables import pupils, write

@@ -14,9 +14,8 @@ public rows only: the server publishes it before the first target user comes.
 """
 
 from sottovoce.lab.data.catalogue import DATA_SETS, load
-from sottovoce.lab.data.deck import Deck
 from sottovoce.lab.data.playing import best_arm_share, play, reward_at
-from sottovoce.lab.data.sample import DataSet, Sample
+from sottovoce.lab.data.sample import DataSet, Deck, Sample
 from sottovoce.lab.data.table import Table
 
 __all__ = [

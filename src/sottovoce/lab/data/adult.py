@@ -8,14 +8,12 @@ from other countries, so both cannot be. ``adult`` has them as one set, ``adult-
 """
 
 from collections.abc import Mapping
-from os import PathLike
 
 import numpy as np
 
 from sottovoce.lab.data.columns import Rows, strings, take
-from sottovoce.lab.data.folder import Wanted
-from sottovoce.lab.data.prepare import DEFAULT, Crowd, Preparation, Reduce, prepare
-from sottovoce.lab.data.sample import DataSet
+from sottovoce.lab.data.files import File, Wanted
+from sottovoce.lab.data.prepare import Crowd
 
 FILE = Wanted(
     ("adult/adult.parquet", "adult/adult.csv.gz", "adult/adult.csv"),
@@ -58,19 +56,11 @@ REGIONS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def adult(
-    data_dir: str | PathLike[str] | None = None,
-    *,
-    regions: bool = False,
-    reduce: Reduce = DEFAULT,
-    plain: bool = False,
-) -> DataSet:
-    """Load the data set.
+def adult(file: File, *, regions: bool = False) -> Crowd:
+    """Tell the rows apart.
 
     regions: seven auxiliary populations by region of the world, instead of one.
-    plain: three named features (marital status, years of education, age), not a reduction of all.
     """
-    file = FILE.open(data_dir)
     names = (*NUMBERS, *LEVELS, "native_country", "income")
     file.require(names, what="the columns of adult")
     columns = {name: file.column(name) for name in names}
@@ -81,7 +71,7 @@ def adult(
     auxiliary: dict[str, Rows] = {"other countries": ~here}
     if regions:
         auxiliary = {name: country.codes_in(listed) >= 0 for name, listed in REGIONS.items()}
-    crowd = Crowd(
+    return Crowd(
         name="adult-regions" if regions else "adult",
         columns=columns,
         label=label,
@@ -89,7 +79,3 @@ def adult(
         auxiliary=auxiliary,
         dropped=int((~kept).sum()),
     )
-    preparation = Preparation(
-        features=PLAIN if plain else None, reduce=reduce, levels={"occupation": OCCUPATIONS}
-    )
-    return prepare(crowd, preparation)

@@ -7,7 +7,7 @@ import numpy as np
 from sottovoce.lab.environments import Floats
 
 MOST_KNOTS = 1024
-"""About how many places of a distribution function are kept, and published."""
+"""About how many points of a distribution function are kept, and published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,12 @@ class Axis:
             return cls(np.zeros(1), np.full(1, 0.5))
         shares = (np.cumsum(counts) - counts / 2) / counts.sum()
         if len(knots) > MOST_KNOTS:
-            # Values that many people share keep their places: each is the first past some mark.
+            # Values that many people share are kept: each is the first past some mark.
             first = np.searchsorted(shares, np.linspace(0, shares[-1], MOST_KNOTS // 2))
             kept = np.unique(np.concatenate([first, np.maximum(first - 1, 0)]))
             knots, shares = knots[kept], shares[kept]
         return cls(knots, shares)
 
     def apply(self, values: Floats) -> Floats:
-        """Return the places of some values (n,)."""
-        places = np.interp(values, self.knots, self.shares)
-        return np.where(np.isnan(values), 0.5, places)
+        """Return the positions of some values (n,)."""
+        return np.where(np.isnan(values), 0.5, np.interp(values, self.knots, self.shares))

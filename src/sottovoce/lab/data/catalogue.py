@@ -1,41 +1,42 @@
 """The data sets by name."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
-from typing import Protocol
 
-from sottovoce.lab.data.adult import adult
-from sottovoce.lab.data.flights import flights
-from sottovoce.lab.data.green_taxi import green_taxi
-from sottovoce.lab.data.jobs import jobs
-from sottovoce.lab.data.jobs_hr import jobs_hr
-from sottovoce.lab.data.prepare import DEFAULT, Reduce
+from sottovoce.lab.data import adult, flights, green_taxi, jobs, jobs_hr
+from sottovoce.lab.data.files import File, Wanted
+from sottovoce.lab.data.prepare import DEFAULT, Crowd, Preparation, Reduce, prepare
 from sottovoce.lab.data.sample import DataSet
 from sottovoce.shared.errors import ExperimentError, must
 
 
-class Loader(Protocol):
-    """What loads a data set from a folder."""
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A data set with a name.
 
-    def __call__(
-        self,
-        data_dir: str | PathLike[str] | None = None,
-        *,
-        reduce: Reduce = DEFAULT,
-        plain: bool = False,
-    ) -> DataSet:
-        """Load it."""
+    plain: three named features that can be had instead of a reduction of all.
+    levels: as ``Preparation`` has them.
+    """
+
+    file: Wanted
+    crowd: Callable[[File], Crowd]
+    plain: tuple[str, ...]
+    levels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-DATA_SETS: Mapping[str, Loader] = {
-    "adult": adult,
-    "adult-regions": partial(adult, regions=True),
-    "green-taxi": green_taxi,
-    "green-taxi-street": partial(green_taxi, split="street"),
-    "jobs-hr": jobs_hr,
-    "flights": flights,
-    "jobs": jobs,
+_ADULT = (adult.PLAIN, {"occupation": adult.OCCUPATIONS})
+_STREET = partial(green_taxi.green_taxi, split="street")
+
+DATA_SETS: Mapping[str, Named] = {
+    "adult": Named(adult.FILE, adult.adult, *_ADULT),
+    "adult-regions": Named(adult.FILE, partial(adult.adult, regions=True), *_ADULT),
+    "green-taxi": Named(green_taxi.FILE, green_taxi.green_taxi, green_taxi.PLAIN),
+    "green-taxi-street": Named(green_taxi.FILE, _STREET, green_taxi.PLAIN),
+    "jobs-hr": Named(jobs_hr.FILE, jobs_hr.jobs_hr, jobs_hr.PLAIN),
+    "flights": Named(flights.FILE, flights.flights, flights.PLAIN),
+    "jobs": Named(jobs.FILE, jobs.jobs, jobs.PLAIN),
 }
 
 
@@ -53,4 +54,7 @@ def load(
     """
     if name not in DATA_SETS:
         raise ExperimentError(must("a data set", f"be one of {list(DATA_SETS)}", repr(name)))
-    return DATA_SETS[name](data_dir, reduce=reduce, plain=plain)
+    named = DATA_SETS[name]
+    crowd = named.crowd(File(named.file.find(data_dir)))
+    features = named.plain if plain else None
+    return prepare(crowd, Preparation(features=features, reduce=reduce, levels=named.levels))

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.lab.environments import Counts, Floats
+from sottovoce.shared.errors import ExperimentError, must
 
 Rows = NDArray[np.bool_]
 """Which rows of a table are meant, (n,)."""
@@ -22,14 +23,14 @@ class Numbers:
         """Return where there is nothing."""
         return np.isnan(self.values)
 
-    def take(self, rows: Rows) -> "Numbers":
+    def take(self, rows: Rows | slice) -> "Numbers":
         """Return some of the rows."""
         return Numbers(self.values[rows])
 
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """Places in a list of levels (n,); -1 where one is missing."""
+    """Indices in a list of levels (n,); -1 where one is missing."""
 
     codes: Counts
     levels: tuple[str, ...]
@@ -38,15 +39,20 @@ class Levels:
         """Return where there is nothing."""
         return self.codes < 0
 
-    def take(self, rows: Rows) -> "Levels":
+    def take(self, rows: Rows | slice) -> "Levels":
         """Return some of the rows."""
         return Levels(self.codes[rows], self.levels)
 
     def codes_in(self, known: tuple[str, ...]) -> Counts:
-        """Return the places in another list of levels; -1 where it has no such level."""
-        places = {level: place for place, level in enumerate(known)}
-        table = np.array([places.get(level, -1) for level in self.levels] + [-1], dtype=np.int64)
+        """Return the indices in another list of levels; -1 where it has no such level."""
+        indices = {level: index for index, level in enumerate(known)}
+        table = np.array([indices.get(level, -1) for level in self.levels] + [-1], dtype=np.int64)
         return table[self.codes]  # what is missing (-1) finds the last entry
+
+    def ranks_in(self, order: tuple[str, ...]) -> Floats:
+        """Return the same as numbers, with gaps where the order has no such level."""
+        codes = self.codes_in(order)
+        return np.where(codes < 0, np.nan, codes.astype(np.float64))
 
 
 Column = Numbers | Levels
@@ -69,7 +75,21 @@ def strings(column: Column) -> Levels:
     if isinstance(column, Levels):
         return column
     there = ~column.missing()
-    values, places = np.unique(column.values[there], return_inverse=True)
+    values, indices = np.unique(column.values[there], return_inverse=True)
     codes = np.full(len(column.values), -1, dtype=np.int64)
-    codes[there] = places
+    codes[there] = indices
     return Levels(codes, tuple(f"{value:.15g}" for value in values.tolist()))
+
+
+def numbers_of(column: Column, name: str, where: str = "") -> Floats:
+    """Return the values of a column that has to hold numbers."""
+    if not isinstance(column, Numbers):
+        raise ExperimentError(must(f"column {name!r}", f"hold numbers{where}", "text"))
+    return column.values
+
+
+def levels_of(column: Column, name: str, where: str = "") -> Levels:
+    """Return a column that has to hold levels."""
+    if not isinstance(column, Levels):
+        raise ExperimentError(must(f"column {name!r}", f"hold text{where}", "numbers"))
+    return column

@@ -5,7 +5,9 @@ dates or times becomes seconds. Truth values are the levels ``false`` and ``true
 """
 
 import gzip
+import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from sottovoce.lab.data.columns import Column, Levels, Numbers, strings
+from sottovoce.lab.data.columns import Column, Levels, Numbers, numbers_of, strings
 from sottovoce.lab.environments import Counts, Floats
 from sottovoce.shared.errors import ExperimentError, must
 
@@ -26,6 +28,9 @@ _MOSTLY = 0.9
 _MORE_THAN_LEVELS = 20
 
 _ENDINGS = (".csv", ".csv.gz", ".parquet")
+
+VARIABLE = "SOTTOVOCE_DATA"
+"""The variable that names the folder with the files of the named data sets."""
 
 
 class File:
@@ -113,6 +118,10 @@ class File:
         rule = "hold numbers, text, truth values or times"
         raise ExperimentError(must(f"column {name!r}", rule, str(kind)))
 
+    def numbers(self, name: str) -> Floats:
+        """Return one column of numbers."""
+        return numbers_of(self.column(name), name)
+
     def _numbers(self, name: str, values: Floats) -> Numbers:
         infinite = int(np.isinf(values).sum())
         if infinite:
@@ -166,3 +175,27 @@ def _seconds(value: str) -> float | None:
     except ValueError:
         return None
     return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A file that a data set is made of.
+
+    paths: where it may lie in the folder; the first that is there is taken.
+    what: what it is, and where it comes from.
+    """
+
+    paths: tuple[str, ...]
+    what: str
+
+    def find(self, data_dir: str | PathLike[str] | None) -> Path:
+        """Return where the file is in a folder; None for the one that SOTTOVOCE_DATA names."""
+        folder = data_dir if data_dir is not None else os.environ.get(VARIABLE)
+        rule = f"be a folder with {' or '.join(self.paths)}: {self.what}"
+        what = f"data_dir (--data-dir, or the variable {VARIABLE})"
+        if not folder:
+            raise ExperimentError(must(what, rule, "none"))
+        for path in self.paths:
+            if (Path(folder) / path).is_file():
+                return Path(folder) / path
+        raise ExperimentError(must(what, rule, f"{folder}, which has no such file"))

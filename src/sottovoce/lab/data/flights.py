@@ -7,15 +7,11 @@ without an arrival (cancelled or diverted) or without weather are left out; othe
 weather stay gaps.
 """
 
-from os import PathLike
-
 import numpy as np
 
-from sottovoce.lab.data.columns import Levels, Numbers, strings, take
-from sottovoce.lab.data.folder import Wanted
-from sottovoce.lab.data.prepare import DEFAULT, Crowd, Preparation, Reduce, prepare
-from sottovoce.lab.data.sample import DataSet
-from sottovoce.shared.errors import ExperimentError, must
+from sottovoce.lab.data.columns import Levels, strings, take
+from sottovoce.lab.data.files import File, Wanted
+from sottovoce.lab.data.prepare import Crowd
 
 FILE = Wanted(
     ("nycflights13/nycflights13_weather.parquet",),
@@ -31,22 +27,11 @@ CODES = ("month", "dow", "carrier", "dest")
 PLAIN = ("sched_dep_time", "month", "carrier")
 
 
-def flights(
-    data_dir: str | PathLike[str] | None = None,
-    *,
-    reduce: Reduce = DEFAULT,
-    plain: bool = False,
-) -> DataSet:
-    """Load the data set.
-
-    plain: three named features (time of departure, month, airline), not a reduction of all.
-    """
-    file = FILE.open(data_dir)
+def flights(file: File) -> Crowd:
+    """Tell the rows apart."""
     file.require((*NUMBERS, *CODES, "origin", "arr_delay"), what="the columns of flights")
-    delay, weather = file.column("arr_delay"), file.column("temp")
-    if not isinstance(delay, Numbers):
-        raise ExperimentError(must("column 'arr_delay'", "hold numbers", "text"))
-    kept = ~(delay.missing() | weather.missing())
+    delay = file.numbers("arr_delay")
+    kept = ~(np.isnan(delay) | file.column("temp").missing())
     columns = take(
         {
             **{name: file.column(name) for name in NUMBERS},
@@ -54,9 +39,9 @@ def flights(
         },
         kept,
     )
-    late = np.searchsorted([EARLY, LATE], delay.values[kept], side="left")
+    late = np.searchsorted([EARLY, LATE], delay[kept], side="left")
     origin = strings(file.column("origin")).take(kept)
-    crowd = Crowd(
+    return Crowd(
         name="flights",
         columns=columns,
         label=Levels(late.astype(np.int64), ("early", "on time", "late")),
@@ -64,4 +49,3 @@ def flights(
         auxiliary={name: origin.codes_in((name,)) == 0 for name in ("JFK", "LGA")},
         dropped=int((~kept).sum()),
     )
-    return prepare(crowd, Preparation(features=PLAIN if plain else None, reduce=reduce))

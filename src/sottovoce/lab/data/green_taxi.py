@@ -13,18 +13,13 @@ recorded for cards alone, and would give the label away.
 """
 
 from collections.abc import Sequence
-from os import PathLike
 from typing import Literal
 
 import numpy as np
 
 from sottovoce.lab.data.columns import Columns, Levels, Numbers, Rows, strings, take
-from sottovoce.lab.data.files import File
-from sottovoce.lab.data.folder import Wanted
-from sottovoce.lab.data.prepare import DEFAULT, Crowd, Preparation, Reduce, prepare
-from sottovoce.lab.data.sample import DataSet
-from sottovoce.lab.environments import Floats
-from sottovoce.shared.errors import ExperimentError, must
+from sottovoce.lab.data.files import File, Wanted
+from sottovoce.lab.data.prepare import Crowd
 
 FILE = Wanted(
     ("nyc_green_taxi_2022/green_taxi_2022_01_11_card_cash.parquet",),
@@ -50,35 +45,22 @@ PLACES = ("pu_location", "do_location")
 PLAIN = ("pu_location", "do_location", "hour")
 
 
-def green_taxi(
-    data_dir: str | PathLike[str] | None = None,
-    *,
-    split: Literal["vendor", "street"] = "vendor",
-    reduce: Reduce = DEFAULT,
-    plain: bool = False,
-) -> DataSet:
-    """Load the data set.
-
-    plain: three named features (where from, where to, the hour), not a reduction of all.
-    """
-    if split not in SPLITS:
-        raise ExperimentError(must("split", f"be one of {list(SPLITS)}", repr(split)))
-    file = FILE.open(data_dir)
+def green_taxi(file: File, *, split: Literal["vendor", "street"] = "vendor") -> Crowd:
+    """Tell the rows apart."""
     names = (*NUMBERS, *CODES, *PLACES, "pickup", "payment_type")
     file.require(names, what="the columns of green-taxi")
     group, target, other = SPLITS[split]
-    sides = _numbers(file, group)
+    sides = file.numbers(group)
     kept = _plausible(file) & np.isin(sides, [target, other])
     columns = take(_covariates(file, without=LEFT_OUT[split]), kept)
-    paid = take({"": file.column("payment_type")}, kept)[""]
-    crowd = Crowd(
+    paid = file.column("payment_type").take(kept)
+    return Crowd(
         name="green-taxi" if split == "vendor" else "green-taxi-street",
         columns=columns,
         label=Levels(strings(paid).codes, ("card", "cash")),
         target=sides[kept] == target,
         auxiliary={NAMES[split]: sides[kept] == other},
     )
-    return prepare(crowd, Preparation(features=PLAIN if plain else None, reduce=reduce))
 
 
 def _plausible(file: File) -> Rows:
@@ -86,7 +68,7 @@ def _plausible(file: File) -> Rows:
     # Distances are kept in single precision, in which 0.01 is a little less than 0.01.
     inside = [
         (values >= np.float32(low)) & (values <= np.float32(high))
-        for values, (low, high) in ((_numbers(file, name), both) for name, both in bounds.items())
+        for values, (low, high) in ((file.numbers(name), both) for name, both in bounds.items())
     ]
     return np.asarray(np.logical_and.reduce(inside))
 
@@ -94,7 +76,7 @@ def _plausible(file: File) -> Rows:
 def _covariates(file: File, *, without: Sequence[str]) -> Columns:
     numbers = {name: file.column(name) for name in NUMBERS if name not in without}
     codes = {name: strings(file.column(name)) for name in (*CODES, *PLACES) if name not in without}
-    hours = _numbers(file, "pickup") / 3600
+    hours = file.numbers("pickup") / 3600
     return {
         **numbers,
         **codes,
@@ -102,10 +84,3 @@ def _covariates(file: File, *, without: Sequence[str]) -> Columns:
         # The first of January 1970 was a Thursday; 0 is Monday.
         "weekday": strings(Numbers((np.floor(hours / 24) + 3) % 7)),
     }
-
-
-def _numbers(file: File, name: str) -> Floats:
-    column = file.column(name)
-    if not isinstance(column, Numbers):
-        raise ExperimentError(must(f"column {name!r}", "hold numbers", "text"))
-    return column.values

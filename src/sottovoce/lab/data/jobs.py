@@ -16,12 +16,10 @@ the file itself.
 """
 
 from collections.abc import Iterator
-from os import PathLike
 
 from sottovoce.lab.data.columns import Columns, Levels, strings, take
-from sottovoce.lab.data.folder import Wanted
-from sottovoce.lab.data.prepare import DEFAULT, Crowd, Preparation, Reduce, prepare
-from sottovoce.lab.data.sample import DataSet
+from sottovoce.lab.data.files import File, Wanted
+from sottovoce.lab.data.prepare import Crowd
 
 FILE = Wanted(
     ("jobs/stackoverflow_full.csv", "stackoverflow_full.csv"),
@@ -36,17 +34,8 @@ CODES = ("Age", "Accessibility", "EdLevel", "Gender", "MentalHealth", "MainBranc
 PLAIN = ("ComputerSkills", "PreviousSalary", "YearsCode")
 
 
-def jobs(
-    data_dir: str | PathLike[str] | None = None,
-    *,
-    reduce: Reduce = DEFAULT,
-    plain: bool = False,
-) -> DataSet:
-    """Load the data set.
-
-    plain: three named features (skills, salary before, years of code), not a reduction of all.
-    """
-    file = FILE.open(data_dir)
+def jobs(file: File) -> Crowd:
+    """Tell the rows apart."""
     file.require((*NUMBERS, *CODES, "Employed"), what="the columns of jobs")
     columns: Columns = {
         **{name: file.column(name) for name in NUMBERS},
@@ -61,7 +50,7 @@ def jobs(
     apart = strings(columns[name]).codes_in((value,)) == 0
     # With another split, 200 countries would drown the other columns: they stay out.
     covariates = {each: columns[each] for each in columns if each not in (name, COUNTRY[0])}
-    crowd = Crowd(
+    return Crowd(
         name="jobs",
         columns=covariates,
         label=Levels(label.codes, ("not employed", "employed")),
@@ -69,7 +58,6 @@ def jobs(
         auxiliary={f"{name}: {value}": apart},
         dropped=int((~kept).sum()),
     )
-    return prepare(crowd, Preparation(features=PLAIN if plain else None, reduce=reduce))
 
 
 def _as_in_the_paper(columns: Columns) -> Iterator[tuple[str, str]]:

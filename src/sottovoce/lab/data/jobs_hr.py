@@ -6,15 +6,10 @@ no covariates: no value of them occurs on both sides. Gaps stay gaps.
 """
 
 from collections.abc import Mapping
-from os import PathLike
-
-import numpy as np
 
 from sottovoce.lab.data.columns import Column, Levels, Numbers, strings
-from sottovoce.lab.data.folder import Wanted
-from sottovoce.lab.data.prepare import DEFAULT, Crowd, Preparation, Reduce, prepare
-from sottovoce.lab.data.sample import DataSet
-from sottovoce.shared.errors import ExperimentError, must
+from sottovoce.lab.data.files import File, Wanted
+from sottovoce.lab.data.prepare import Crowd
 
 FILE = Wanted(
     ("hr_job_change/hr_job_change.parquet", "hr_job_change/aug_train.csv"),
@@ -39,33 +34,20 @@ ORDERS: Mapping[str, tuple[str, ...]] = {
 PLAIN = ("experience", "company_size", "education_level")
 
 
-def jobs_hr(
-    data_dir: str | PathLike[str] | None = None,
-    *,
-    reduce: Reduce = DEFAULT,
-    plain: bool = False,
-) -> DataSet:
-    """Load the data set.
-
-    plain: three named features (experience, size of the company, education), not a reduction.
-    """
-    file = FILE.open(data_dir)
+def jobs_hr(file: File) -> Crowd:
+    """Tell the rows apart."""
     names = (*CODES, *ORDERS, "training_hours", "city_development_index", "target")
     file.require(names, what="the columns of jobs-hr")
-    index = file.column("city_development_index")
-    if not isinstance(index, Numbers):
-        raise ExperimentError(must("column 'city_development_index'", "hold numbers", "text"))
+    index = file.numbers("city_development_index")
     columns: dict[str, Column] = {name: strings(file.column(name, levels=True)) for name in CODES}
     for name, order in ORDERS.items():
-        codes = strings(file.column(name, levels=True)).codes_in(order)
-        columns[name] = Numbers(np.where(codes < 0, np.nan, codes.astype(np.float64)))
+        columns[name] = Numbers(strings(file.column(name, levels=True)).ranks_in(order))
     columns["training_hours"] = file.column("training_hours")
     looking = strings(file.column("target")).codes
-    crowd = Crowd(
+    return Crowd(
         name="jobs-hr",
         columns=columns,
         label=Levels(looking, ("stays", "looks for a job")),
-        target=index.values > DEVELOPED,
-        auxiliary={"less developed cities": index.values <= DEVELOPED},
+        target=index > DEVELOPED,
+        auxiliary={"less developed cities": index <= DEVELOPED},
     )
-    return prepare(crowd, Preparation(features=PLAIN if plain else None, reduce=reduce))

@@ -5,9 +5,7 @@ from typing import Unpack
 
 import numpy as np
 
-from sottovoce.lab.data.deck import Deck
-from sottovoce.lab.data.sample import DataSet, Sample
-from sottovoce.lab.environments import Floats
+from sottovoce.lab.data.sample import DataSet, Deck
 from sottovoce.lab.methods import Playable
 from sottovoce.lab.simulation import Auxiliary, PlayOptions, Result, simulate
 from sottovoce.shared import check
@@ -50,8 +48,11 @@ def play(
     options.setdefault("release_every", max(1, min(RELEASE_EVERY, n // LEAST_RELEASES)))
     arms = len(dataset.arms)
     budgets = _budgets(dataset, epsilon_aux)
+    # The order follows from the seed alone, not from what was dealt of others before. A run has two
+    # streams of its seed, children 0 and 1: this is the next.
+    shuffle = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,)))
     return simulate(
-        _Queue(dataset.target, arms, seed=seed),
+        Deck(dataset.target, arms, order=shuffle.permutation(people)),
         method=method,
         epsilon=epsilon,
         n=n,
@@ -83,22 +84,6 @@ def reward_at(result: Result, t: float) -> float:
 def best_arm_share(dataset: DataSet) -> float:
     """Return the mean reward of the best single arm: the largest share of a class in the target."""
     return float(np.bincount(dataset.target.labels).max() / len(dataset.target))
-
-
-class _Queue(Deck):
-    """A deck whose order follows from the seed alone, not from what was dealt of others before."""
-
-    def __init__(self, sample: Sample, arms: int, *, seed: int) -> None:
-        super().__init__(sample, arms)
-        # A run has two streams of its seed, children 0 and 1: this is the next.
-        order = np.random.SeedSequence(seed, spawn_key=(2,))
-        self._order = np.random.default_rng(order).permutation(len(sample))
-
-    def deal(self, rng: np.random.Generator, n: int) -> tuple[Floats, Floats]:
-        """Deal the next n people: contexts (n, d), and what each arm brings them (n, K)."""
-        if rng is not self._rng:
-            self._rng, self._next = rng, 0
-        return super().deal(rng, n)
 
 
 def _budgets(dataset: DataSet, epsilon_aux: Budgets | None) -> dict[str, float]:

@@ -6,11 +6,10 @@ from typing import Literal
 
 import numpy as np
 
-from sottovoce.lab.data.choice import telling_columns
 from sottovoce.lab.data.columns import Columns, Levels, Rows, take
 from sottovoce.lab.data.reduction import Reduction
 from sottovoce.lab.data.sample import DataSet, Sample
-from sottovoce.lab.data.selection import Selection
+from sottovoce.lab.data.selection import Selection, telling_columns
 from sottovoce.lab.environments import Counts
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, must
@@ -122,7 +121,8 @@ def prepare(crowd: Crowd, preparation: Preparation) -> DataSet:
 def _classes(crowd: Crowd) -> tuple[Counts, tuple[str, ...]]:
     """Check the populations and their classes; return the label of each row, and the arms."""
     used = np.logical_or.reduce([crowd.target, *crowd.auxiliary.values()])
-    for name, rows in (("the target group", crowd.target), *_named(crowd.auxiliary)):
+    groups = {f"the auxiliary group {name!r}": rows for name, rows in crowd.auxiliary.items()}
+    for name, rows in {"the target group": crowd.target, **groups}.items():
         if not rows.any():
             raise ExperimentError(must(name, "have rows", f"0 rows of {len(rows)}"))
     counts = np.bincount(crowd.label.codes[used], minlength=len(crowd.label.levels))
@@ -140,7 +140,3 @@ def _classes(crowd: Crowd) -> tuple[Counts, tuple[str, ...]]:
         rule = "have at least 2 classes in the target group"
         raise ExperimentError(must("the label", rule, f"1 in {int(crowd.target.sum())} rows"))
     return crowd.label.codes_in(arms), arms
-
-
-def _named(auxiliary: Mapping[str, Rows]) -> list[tuple[str, Rows]]:
-    return [(f"the auxiliary group {name!r}", rows) for name, rows in auxiliary.items()]

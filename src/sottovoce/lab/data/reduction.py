@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sottovoce.lab.data.axis import Axis
-from sottovoce.lab.data.columns import Column, Columns, Levels, Numbers, seen
+from sottovoce.lab.data.columns import Column, Columns, Numbers, levels_of, numbers_of, seen
 from sottovoce.lab.environments import Counts, Floats
 from sottovoce.shared.errors import ExperimentError, must
 
@@ -47,9 +47,8 @@ class _Number:
     width: int = 1
 
     def write(self, column: Column, out: Floats) -> None:
-        if not isinstance(column, Numbers):
-            raise ExperimentError(must(f"column {self.name!r}", "hold numbers everywhere", "text"))
-        far = np.clip((column.values - self.mean) / self.deviation, -FARTHEST, FARTHEST)
+        values = numbers_of(column, self.name, " everywhere")
+        far = np.clip((values - self.mean) / self.deviation, -FARTHEST, FARTHEST)
         out[:, 0] = np.nan_to_num(far)
 
 
@@ -69,9 +68,7 @@ class _OneOf:
         return 1 if self.paired else len(self.levels)
 
     def write(self, column: Column, out: Floats) -> None:
-        if not isinstance(column, Levels):
-            raise ExperimentError(must(f"column {self.name!r}", "hold text everywhere", "numbers"))
-        codes = column.codes_in(self.levels)
+        codes = levels_of(column, self.name, " everywhere").codes_in(self.levels)
         if self.paired:
             codes = codes - 1  # the first level is 0, the second 1
         rows = np.flatnonzero(codes >= 0)
@@ -111,8 +108,7 @@ class Reduction:
         labels: the class of each row, for directions that tell classes apart.
         levels: all levels of some columns, if they are publicly known; otherwise those that occur.
         """
-        known = {} if levels is None else levels
-        codes = tuple(_fit_code(name, column, known) for name, column in columns.items())
+        codes = tuple(_fit_code(name, column, levels or {}) for name, column in columns.items())
         width = sum(code.width for code in codes)
         if width < dimensions:
             rule = f"be at most the {width} encoded columns"
@@ -165,7 +161,7 @@ def _fit_code(name: str, column: Column, known: Mapping[str, Sequence[str]]) -> 
         codes = column.codes_in(levels)
         counts = np.bincount(codes[codes >= 0], minlength=len(levels))
         often = np.sort(np.argsort(-counts, kind="stable")[:MOST_LEVELS])
-        levels = tuple(levels[place] for place in often)
+        levels = tuple(levels[index] for index in often)
     return _OneOf(name, levels, paired=len(levels) == 2 and not column.missing().any())
 
 
@@ -180,18 +176,11 @@ def _encoded(codes: Sequence[_Code], columns: Columns) -> Iterator[Floats]:
     for start in range(0, n, BLOCK):
         rows = slice(start, min(start + BLOCK, n))
         out = np.empty((rows.stop - start, width))
-        place = 0
+        first = 0
         for code in codes:
-            part = _slice(columns[code.name], rows)
-            code.write(part, out[:, place : place + code.width])
-            place += code.width
+            code.write(columns[code.name].take(rows), out[:, first : first + code.width])
+            first += code.width
         yield out
-
-
-def _slice(column: Column, rows: slice) -> Column:
-    if isinstance(column, Numbers):
-        return Numbers(column.values[rows])
-    return Levels(column.codes[rows], column.levels)
 
 
 def _scores(codes: Sequence[_Code], columns: Columns, mean: Floats, directions: Floats) -> Floats:

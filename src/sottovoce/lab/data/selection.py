@@ -1,4 +1,4 @@
-"""A plain choice of named features, one for each axis."""
+"""Named features, one for each axis: a plain choice, or the columns that say most about classes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,37 +6,33 @@ from dataclasses import dataclass
 import numpy as np
 
 from sottovoce.lab.data.axis import Axis
-from sottovoce.lab.data.columns import Column, Columns, Levels, Numbers, seen
+from sottovoce.lab.data.columns import Column, Columns, Levels, Numbers, levels_of, numbers_of, seen
 from sottovoce.lab.environments import Counts, Floats
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.schema import Feature, Numeric
 
+PARTS = 4
+"""Into how many parts an axis is cut to see what it says."""
 
-@dataclass(frozen=True, slots=True)
-class _Ranked:
-    """A number, by the fitting rows' distribution function."""
-
-    name: str
-    axis: Axis
-
-    def places(self, column: Column) -> Floats:
-        if not isinstance(column, Numbers):
-            raise ExperimentError(must(f"column {self.name!r}", "hold numbers everywhere", "text"))
-        return self.axis.apply(column.values)
+CAUTION = 2.0
+"""How many people with the classes of all stand in every cell beside its own people."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Ordered:
-    """A level, by its place in an order and the fitting rows' distribution function."""
+class _Fitted:
+    """A number, or a level's index in an order, by the fitting rows' distribution function.
+
+    order: None for numbers.
+    """
 
     name: str
-    order: tuple[str, ...]
+    order: tuple[str, ...] | None
     axis: Axis
 
-    def places(self, column: Column) -> Floats:
-        if not isinstance(column, Levels):
-            raise ExperimentError(must(f"column {self.name!r}", "hold text everywhere", "numbers"))
-        return self.axis.apply(_with_gaps(column.codes_in(self.order)))
+    def positions(self, column: Column) -> Floats:
+        if self.order is None:
+            return self.axis.apply(numbers_of(column, self.name, " everywhere"))
+        return self.axis.apply(levels_of(column, self.name, " everywhere").ranks_in(self.order))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +45,13 @@ class _Declared:
     def name(self) -> str:
         return self.feature.name
 
-    def places(self, column: Column) -> Floats:
+    def positions(self, column: Column) -> Floats:
         feature = self.feature
         if isinstance(feature, Numeric):
-            if not isinstance(column, Numbers):
-                raise ExperimentError(must(f"column {self.name!r}", "hold numbers", "text"))
-            inside = np.clip(column.values, feature.low, feature.high)
-            places = (inside - feature.low) / (feature.high - feature.low)
-            return np.where(column.missing(), 0.5, places)
-        if not isinstance(column, Levels):
-            raise ExperimentError(must(f"column {self.name!r}", "hold text", "numbers"))
-        codes = column.codes_in(feature.levels)
+            inside = np.clip(numbers_of(column, self.name), feature.low, feature.high)
+            positions = (inside - feature.low) / (feature.high - feature.low)
+            return np.where(column.missing(), 0.5, positions)
+        codes = levels_of(column, self.name).codes_in(feature.levels)
         unknown = int(((codes < 0) & ~column.missing()).sum())
         if unknown:
             rule = "hold the levels of its feature only"
@@ -71,7 +63,7 @@ class _Declared:
 class Selection:
     """A fitted map from named columns to contexts."""
 
-    chosen: tuple[_Ranked | _Ordered | _Declared, ...]
+    chosen: tuple[_Fitted | _Declared, ...]
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -98,19 +90,17 @@ class Selection:
 
     def apply(self, columns: Columns) -> Floats:
         """Return the contexts (n, d), in [0, 1], of any rows with the same columns."""
-        return np.stack([each.places(columns[each.name]) for each in self.chosen], axis=1)
+        return np.stack([each.positions(columns[each.name]) for each in self.chosen], axis=1)
 
 
-def _fit(
-    columns: Columns, feature: str | Feature, labels: Counts | None
-) -> _Ranked | _Ordered | _Declared:
+def _fit(columns: Columns, feature: str | Feature, labels: Counts | None) -> _Fitted | _Declared:
     if not isinstance(feature, str):
         return _Declared(feature)
     column = columns[feature]
     if isinstance(column, Numbers):
-        return _Ranked(feature, Axis.fit(column.values))
+        return _Fitted(feature, None, Axis.fit(column.values))
     order = seen(column) if labels is None else _alike(column, labels)
-    return _Ordered(feature, order, Axis.fit(_with_gaps(column.codes_in(order))))
+    return _Fitted(feature, order, Axis.fit(column.ranks_in(order)))
 
 
 def _alike(column: Levels, labels: Counts) -> tuple[str, ...]:
@@ -128,8 +118,43 @@ def _alike(column: Levels, labels: Counts) -> tuple[str, ...]:
     direction = np.linalg.svd(np.sqrt(people) * shares, full_matrices=False)[2][0]
     direction = direction * (np.sign(direction[np.abs(direction).argmax()]) or 1.0)
     order = np.argsort(shares @ direction, kind="stable")
-    return tuple(levels[place] for place in order)
+    return tuple(levels[index] for index in order)
 
 
-def _with_gaps(codes: Counts) -> Floats:
-    return np.where(codes < 0, np.nan, codes.astype(np.float64))
+def telling_columns(columns: Columns, labels: Counts, *, dimensions: int) -> list[str]:
+    """Choose columns one after the other: each time the one that, with those before it, says most.
+
+    Each axis is cut into parts; the classes of the people in a cell predict those of others there.
+    What is said is the mean logarithm of these predictions, each half of the rows by the other.
+    """
+    if len(columns) < dimensions:
+        raise ExperimentError(
+            must("dimensions", f"be at most the {len(columns)} columns", dimensions)
+        )
+    parts = {}
+    for name in columns:
+        positions = Selection.fit(columns, [name], labels=labels).apply(columns)[:, 0]
+        parts[name] = np.minimum((PARTS * positions).astype(np.int64), PARTS - 1)
+    chosen: list[str] = []
+    cells = np.zeros(len(labels), dtype=np.int64)
+    for _ in range(dimensions):
+        left = [name for name in columns if name not in chosen]
+        said = [_said(cells * PARTS + parts[name], labels) for name in left]
+        chosen.append(left[int(np.argmax(said))])
+        # Cells are numbered afresh, so that there are never more numbers than people.
+        cells = np.unique(cells * PARTS + parts[chosen[-1]], return_inverse=True)[1]
+    return chosen
+
+
+def _said(cells: Counts, labels: Counts) -> float:
+    classes, size = int(labels.max()) + 1, int(cells.max()) + 1
+    overall = np.bincount(labels, minlength=classes) / len(labels)
+    even = np.arange(len(labels)) % 2 == 0
+    total = 0.0
+    for known, asked in ((even, ~even), (~even, even)):
+        keys = cells[known] * classes + labels[known]
+        counts = np.bincount(keys, minlength=size * classes).reshape(size, classes)
+        shares = counts + CAUTION * overall
+        shares /= shares.sum(axis=1, keepdims=True)
+        total += float(np.log(shares[cells[asked], labels[asked]]).sum())
+    return total / len(labels)

@@ -252,9 +252,9 @@ def _level(value: object) -> str:
 
 def _share(rows: Rows, share: float) -> Rows:
     """Return a random share of some rows, the same one every time."""
-    places = np.flatnonzero(rows)
-    count = max(1, round(share * len(places)))
-    chosen = np.random.default_rng(0).permutation(places)[:count]
+    indices = np.flatnonzero(rows)
+    count = max(1, round(share * len(indices)))
+    chosen = np.random.default_rng(0).permutation(indices)[:count]
     public = np.zeros(len(rows), dtype=np.bool_)
     public[chosen] = True
     return public

@@ -1,13 +1,12 @@
 """Make the table: all runs, then a CSV, Markdown, a PNG and an SVG."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sottovoce.lab.data import adult, flights, green_taxi, jobs, jobs_hr
 from sottovoce.lab.data.catalogue import DATA_SETS
-from sottovoce.lab.data.folder import VARIABLE, Wanted
+from sottovoce.lab.data.files import VARIABLE
 from sottovoce.lab.reproduce.figures import save
 from sottovoce.lab.reproduce.real.cases import (
     METHODS,
@@ -27,24 +26,15 @@ from sottovoce.lab.reproduce.real.comparison import (
 )
 from sottovoce.lab.reproduce.real.picture import draw_table
 from sottovoce.lab.reproduce.real.published import read_paper
-from sottovoce.lab.reproduce.real.tables import Comparison, write_csv, write_markdown
+from sottovoce.lab.reproduce.real.tables import COLUMNS, Comparison, as_lines, write_markdown
 from sottovoce.lab.reproduce.run import Options
+from sottovoce.lab.reproduce.table import write_csv
 from sottovoce.lab.sweeps import sweep
 from sottovoce.shared.errors import ExperimentError, must
 
 DEFAULT = ("adult", "green-taxi", "jobs-hr", "flights")
 BUDGETS = ((1.0, 1.0), (1.0, 4.0), (2.0, 1.0), (2.0, 4.0))
 """(ε, ε_m), as in the paper."""
-
-FILES: Mapping[str, Wanted] = {
-    "adult": adult.FILE,
-    "adult-regions": adult.FILE,
-    "green-taxi": green_taxi.FILE,
-    "green-taxi-street": green_taxi.FILE,
-    "jobs-hr": jobs_hr.FILE,
-    "flights": flights.FILE,
-    "jobs": jobs.FILE,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +75,7 @@ def reproduce_table(
         people=rewards.people,
         paper=paper,
     )
-    write_csv(comparison, path.with_suffix(".csv"))
+    write_csv(path.with_suffix(".csv"), COLUMNS, as_lines(comparison))
     write_markdown(comparison, path.with_suffix(".md"))
     save(draw_table(comparison), path)
     endings = (".csv", ".md", ".png", ".svg")
@@ -98,7 +88,7 @@ def find_data(datasets: Sequence[str], data_dir: str | os.PathLike[str] | None) 
     if unknown or not datasets:
         raise ExperimentError(must("datasets", f"be some of {list(DATA_SETS)}", unknown))
     for name in datasets:
-        FILES[name].find(data_dir)
+        DATA_SETS[name].file.find(data_dir)
     return Path(data_dir or os.environ[VARIABLE]).resolve()
 
 
