@@ -24,7 +24,15 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from sottovoce.lab.baselines.abse import TUNED
-from sottovoce.lab.regret.cells import RANDOM, Cell, Options, Place, measure, name_of, ratios_of
+from sottovoce.lab.regret.cells import (
+    RANDOM,
+    Options,
+    Place,
+    RegretCell,
+    measure,
+    name_of,
+    ratios_of,
+)
 from sottovoce.lab.regret.tables import SHARE, new_table, share_of_random
 from sottovoce.lab.simulation import simulate
 from sottovoce.lab.sweeps import Setting
@@ -46,7 +54,7 @@ METHODS: dict[str, Any] = {
 class Look:
     """What one look has shown, and the line that was added to the record for it."""
 
-    cells: Sequence[Cell]
+    cells: Sequence[RegretCell]
     line: dict[str, Any]
 
 
@@ -85,7 +93,7 @@ def look(options: Options, *, problems: int, record: Path, again: bool = False) 
     return Look(cells, line)
 
 
-def shares(cells: Sequence[Cell]) -> dict[str, dict[str, dict[str, Any]]]:
+def shares(cells: Sequence[RegretCell]) -> dict[str, dict[str, dict[str, Any]]]:
     """Return each method's geometric mean and worst share of random, in each group and in all."""
     groups = {"all": list(cells)}
     for cell in cells:
@@ -112,7 +120,7 @@ def _place(rules: str, number: int) -> Place:
         name: {"rules": rules, "problem": number, "method": method}
         for name, method in METHODS.items()
     }
-    return Place(Cell(*where, {}), drawn.environment, settings)
+    return Place(RegretCell(*where, {}), drawn.environment, settings)
 
 
 def regret_of_draw(setting: Setting, seed: int) -> dict[str, float]:
@@ -161,7 +169,7 @@ def tables(look: Look) -> Iterator[Group]:
     yield Group(Text("In all", style="bold"), table, "")
 
 
-def _group(cell: Cell) -> str:
+def _group(cell: RegretCell) -> str:
     return cell.group
 
 

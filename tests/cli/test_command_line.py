@@ -16,8 +16,7 @@ import sottovoce as sv
 from sottovoce.device.transport import Request, send
 from sottovoce.lab.environments import Floats
 from sottovoce.lab.local_server import running
-from sottovoce.lab.people import with_outcomes
-from sottovoce.lab.visitors import visit
+from sottovoce.lab.people import visit, with_outcomes
 from support.tables import pupils, write
 
 COMMAND = Path(sys.executable).parent / "sottovoce"

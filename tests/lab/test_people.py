@@ -5,7 +5,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.lab.environments import Exponential
-from sottovoce.lab.people import meet
+from support.people import meet
 
 # The authors' mean at ε = 1024, n = 20000 (their logs, 30 repetitions).
 PUBLISHED = 1661

@@ -9,10 +9,10 @@ import pytest
 import sottovoce as sv
 from sottovoce.estimate.history import Elimination, Split
 from sottovoce.lab.environments import Exponential, Floats, Shifted, Slope
-from sottovoce.lab.people import meet
 from sottovoce.lab.simulation import Auxiliary, simulate
 from sottovoce.shared import wire
 from support.insides import crowd_of, state_of
+from support.people import meet
 
 
 @dataclass

@@ -12,9 +12,8 @@ import sottovoce as sv
 from sottovoce.device.contribute.contribute import Custodian, contribute
 from sottovoce.lab.environments import Exponential, regret_at_random
 from sottovoce.lab.local_server import LocalServer, running
-from sottovoce.lab.people import features_of, with_outcomes
+from sottovoce.lab.people import Visit, features_of, visit, with_outcomes
 from sottovoce.lab.simulation import simulate
-from sottovoce.lab.visitors import Visit, visit
 from sottovoce.server.replay import replay
 from sottovoce.server.status import Snapshot
 from support.relearning import relearn

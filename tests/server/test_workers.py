@@ -18,8 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import sottovoce as sv
 from sottovoce.lab.environments import Slope
-from sottovoce.lab.people import with_outcomes
-from sottovoce.lab.visitors import Visit, visit
+from sottovoce.lab.people import Visit, visit, with_outcomes
 from sottovoce.server.catalogue import Catalogue
 from sottovoce.server.ingest import Ingest, RefusedReport
 from sottovoce.server.keys import SigningKey

@@ -24,10 +24,10 @@ from sottovoce.estimate.whisper.split import split
 from sottovoce.estimate.whisper.state import State, arrays_of, initial_state
 from sottovoce.lab.driver import Driver
 from sottovoce.lab.environments import Rows, behaviour, draw_people
-from sottovoce.lab.people import meet
 from sottovoce.lab.simulation import Auxiliary
 from sottovoce.lab.whisper.policy import WhisperPolicy
 from support.insides import copy_of, whisper_state_of
+from support.people import meet
 from support.states import audit_of
 
 Floats = NDArray[np.float64]

@@ -76,16 +76,12 @@ class Service(Command, extra="lab,server"):
     as_json: AsJson = False
 
     def __call__(self) -> None:
-        from sottovoce.lab.bench_service import measure_service
+        from sottovoce.lab.bench_service import Effort, measure_service
 
+        effort = Effort(self.seconds, self.rounds, self.reports, self.connections)
         with errors.status("starting") as shown:
             figures = measure_service(
-                seconds=self.seconds,
-                rounds=self.rounds,
-                reports=self.reports,
-                connections=self.connections,
-                postgres=self.postgres,
-                tell=lambda what: shown.update(what),
+                effort, postgres=self.postgres, tell=lambda what: shown.update(what)
             )
         if self.as_json:
             say_json([asdict(each) for each in figures])

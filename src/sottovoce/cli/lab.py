@@ -73,7 +73,7 @@ class Simulate(Command, extra="lab"):
         return cls(settings=chosen, **given)
 
     def __call__(self) -> None:
-        from sottovoce.lab.mean_regret import mean_regret
+        from sottovoce.lab.means import mean_regret
         from sottovoce.lab.methods import method_of
 
         table = {"name": self.method, **self.settings}

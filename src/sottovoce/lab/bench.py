@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -36,27 +37,23 @@ def measure_speed(*, seconds: float = 1.0) -> list[Speed]:
     speeds = []
     for method in METHODS:
         simulate(environment, method=method, epsilon=1, n=1000, seed=0)  # compiles, or loads
-        for release_every in (100, 1):
-            for epsilon in (1.0, 1024.0):
-                for n in (20_000, 160_000):
-                    rates: list[float] = []
-                    begun = time.perf_counter()
-                    while len(rates) < 3 or time.perf_counter() - begun < seconds:
-                        start = time.perf_counter()
-                        simulate(
-                            environment,
-                            method=method,
-                            epsilon=epsilon,
-                            n=n,
-                            seed=len(rates),
-                            release_every=release_every,
-                        )
-                        rates.append(n / (time.perf_counter() - start))
-                    rates.sort()
-                    median, best = rates[len(rates) // 2], rates[-1]
-                    speeds.append(
-                        Speed(method, release_every, epsilon, n, len(rates), median, best)
-                    )
+        for release_every, epsilon, n in product((100, 1), (1.0, 1024.0), (20_000, 160_000)):
+            rates: list[float] = []
+            begun = time.perf_counter()
+            while len(rates) < 3 or time.perf_counter() - begun < seconds:
+                start = time.perf_counter()
+                simulate(
+                    environment,
+                    method=method,
+                    epsilon=epsilon,
+                    n=n,
+                    seed=len(rates),
+                    release_every=release_every,
+                )
+                rates.append(n / (time.perf_counter() - start))
+            rates.sort()
+            median, best = rates[len(rates) // 2], rates[-1]
+            speeds.append(Speed(method, release_every, epsilon, n, len(rates), median, best))
     return speeds
 
 

@@ -63,14 +63,23 @@ class ServiceSpeed:
     memory: list[float]
 
 
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How long is measured, and with how much.
+
+    seconds: of each round of single reports; rounds of them.
+    reports: in batches.
+    connections: clients with single reports.
+    """
+
+    seconds: float
+    rounds: int
+    reports: int
+    connections: int
+
+
 def measure_service(
-    *,
-    seconds: float = 2.0,
-    rounds: int = 5,
-    reports: int = 1_000_000,
-    connections: int = 128,
-    postgres: str | None = None,
-    tell: Callable[[str], object] = lambda what: None,
+    effort: Effort, *, postgres: str | None, tell: Callable[[str], object]
 ) -> list[ServiceSpeed]:
     """Measure on SQLite and, where there is one, on PostgreSQL.
 
@@ -82,30 +91,13 @@ def measure_service(
         with _postgres(postgres, Path(folder)) as address:
             if address is not None:
                 databases.append(("PostgreSQL", address))
-            return [
-                _measure(
-                    name,
-                    url,
-                    seconds=seconds,
-                    rounds=rounds,
-                    reports=reports,
-                    connections=connections,
-                    tell=tell,
-                )
-                for name, url in databases
-            ]
+            return [_measure(name, url, effort, tell) for name, url in databases]
 
 
 def _measure(
-    name: str,
-    database: str,
-    *,
-    seconds: float,
-    rounds: int,
-    reports: int,
-    connections: int,
-    tell: Callable[[str], object],
+    name: str, database: str, effort: Effort, tell: Callable[[str], object]
 ) -> ServiceSpeed:
+    seconds, connections, reports = effort.seconds, effort.connections, effort.reports
     experiment = Experiment(
         name="bench",
         arms=["a", "b", "c"],
@@ -128,8 +120,8 @@ def _measure(
             return uvloop.run(load).rate
 
         pairs = []
-        for number in range(rounds):
-            tell(f"{name}: single reports, round {number + 1} of {rounds}")
+        for number in range(effort.rounds):
+            tell(f"{name}: single reports, round {number + 1} of {effort.rounds}")
             pairs.append((rate("/nothing"), rate("/reports")))
         single = statistics.median(single for _, single in pairs)
         tell(f"{name}: half load")
@@ -166,17 +158,13 @@ def _reports(server: LocalServer, experiment: Experiment) -> Callable[[], bytes]
     rng = np.random.default_rng(0)
     made: list[bytes] = []
     for _ in range(ROUNDS_OF_PEOPLE):
-        release = _current(server, experiment)
+        answer = server.get(f"/experiments/{experiment.fingerprint}/releases/current")
+        release = wire.release_from_json(SignedRelease.from_json(answer.body).text)
         made = [_report(release, rng) for _ in range(POOL)]
         send(Request("POST", f"{server.url}/reports/batch", COMPACT, wire.batch_to_bytes(made)))
         server.wait_until_learned(experiment)
     again = itertools.cycle(made)
-
-    def one() -> bytes:
-        report = next(again)
-        return wire.with_nonce(report, secrets.token_bytes(16))
-
-    return one
+    return lambda: wire.with_nonce(next(again), secrets.token_bytes(16))
 
 
 def _report(release: Release, rng: np.random.Generator) -> bytes:
@@ -186,11 +174,6 @@ def _report(release: Release, rng: np.random.Generator) -> bytes:
     arm = release.experiment.arms.index(device.choose(features_of(release.experiment, context[0])))
     reward = float(rng.random() < environment.means(context)[0, arm])
     return wire.report_to_bytes(device.report(reward=reward))
-
-
-def _current(server: LocalServer, experiment: Experiment) -> Release:
-    answer = server.get(f"/experiments/{experiment.fingerprint}/releases/current")
-    return wire.release_from_json(SignedRelease.from_json(answer.body).text)
 
 
 def _batches(

@@ -1,8 +1,8 @@
 """Methods compared on a table of anybody's, as ``reproduce table`` compares them on known ones."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -37,13 +37,13 @@ from sottovoce.lab.reproduce.real.comparison import (
     make_contexts,
     relative,
 )
-from sottovoce.lab.reproduce.real.tables import Comparison, write_csv
+from sottovoce.lab.reproduce.real.tables import COLUMNS, Comparison, as_lines
+from sottovoce.lab.reproduce.table import write_csv
 from sottovoce.lab.simulation import Result
 from sottovoce.lab.sweeps import seed_of, sweep
 from sottovoce.server.diagnosis import diagnosis_to_table
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, must
-from sottovoce.shared.schema import feature_to_table
 
 HEEDED = f"{JUDGED}, heeded"
 """``whisper`` that goes on without auxiliary data when its diagnosis warns; not ranked."""
@@ -109,11 +109,12 @@ def compare(
         raise ExperimentError(must("heed", rule, [str(player) for player in ranked]))
     budgets = [(float(epsilon), float(epsilon_aux))]
     cases = make_cases([data.name], ranked, budgets)
-    settings = [as_setting(case, _source(table), own=own) for case in cases]
+    table, source = _elsewhere(table)
+    settings = [as_setting(case, source, own=own) for case in cases]
     with TemporaryDirectory() as folder:
         path = Path(folder if effort.out is None else effort.out) / "compare.jsonl"
         runs = sweep(
-            partial(mean_rewards, own=own),
+            partial(mean_rewards, table=table, own=own),
             settings,
             reps=effort.reps,
             path=path,
@@ -131,7 +132,7 @@ def compare(
             paper={},
         )
         if effort.out is not None:
-            write_csv(comparison, path.with_suffix(".csv"))
+            write_csv(path.with_suffix(".csv"), COLUMNS, as_lines(comparison))
     return Compared(
         data,
         budgets[0][0],
@@ -207,34 +208,19 @@ def as_json(compared: Compared) -> dict[str, Any]:
     }
 
 
-def _source(table: Table) -> dict[str, Any]:
-    """Write a table as JSON has it, for processes that start elsewhere.
+def _elsewhere(table: Table) -> tuple[Table, dict[str, Any]]:
+    """Return a table for processes that start elsewhere, and what tells it from others.
 
     The digests are nobody's to read: with them, runs of a file that has changed since are not taken
     for runs of this one.
     """
-    values: dict[str, Any] = {field.name: getattr(table, field.name) for field in fields(table)}
-    if values["features"] is not None:
-        values["features"] = [
-            each if isinstance(each, str) else feature_to_table(each) for each in values["features"]
-        ]
-    paths = [values["path"]]
-    if values["public"] is not None and not isinstance(values["public"], int | float):
-        paths.append(values["public"])
-        values["public"] = str(Path(values["public"]).resolve())
-    values["path"] = str(Path(values["path"]).resolve())
-    return {
-        "table": {name: _plain(value) for name, value in values.items()},
-        "digests": [_digest(Path(path)) for path in paths],
-    }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(each) for each in value]
-    return value
+    paths = [Path(table.path).resolve()]
+    public = table.public
+    if public is not None and not isinstance(public, int | float):
+        paths.append(Path(public).resolve())
+        public = str(paths[-1])
+    table = replace(table, path=str(paths[0]), public=public)
+    return table, {"table": repr(table), "digests": [_digest(path) for path in paths]}
 
 
 def _digest(path: Path) -> str:

@@ -13,9 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from sottovoce.lab.environments import Floats, Slope, regret_at_random
 from sottovoce.lab.local_server import LocalServer, running
-from sottovoce.lab.people import with_outcomes
+from sottovoce.lab.people import Visit, visit, with_outcomes
 from sottovoce.lab.pictures import draw_learning
-from sottovoce.lab.visitors import Visit, visit
 from sottovoce.server.replay import replay
 from sottovoce.shared import wire
 from sottovoce.shared.errors import ExperimentError

@@ -7,8 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from sottovoce.lab.baselines.abse import Abse
-from sottovoce.lab.baselines.linear import Linear
-from sottovoce.lab.baselines.neural import Neural
+from sottovoce.lab.baselines.gradients import Linear, Neural
 from sottovoce.lab.driver import AnyPolicy
 from sottovoce.shared.check import known_keys
 from sottovoce.shared.errors import ExperimentError, must

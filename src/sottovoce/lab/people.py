@@ -1,41 +1,28 @@
-"""Simulated people, one by one, through real ``Device`` and ``Learner`` objects."""
+"""Simulated people, with raw features and outcomes, who come to a real server over HTTP.
 
+As in a waiting room with a few tablets: each person uses one of them, once. A tablet is a
+``Client`` with all that a phone would have, but for its ledger, which is a new one for each person.
+"""
+
+import itertools
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from sottovoce.device.device import Device
-from sottovoce.estimate.learner import Learner
+from sottovoce.device.client import Client
+from sottovoce.device.ledger import OneReport
 from sottovoce.lab.environments import Environment, Floats, People, draw_people
-from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.errors import TransportError, must
+from sottovoce.shared.experiment import TARGET, Experiment
 from sottovoce.shared.schema import Feature, Numeric
 
-
-def meet(
-    environment: Environment,
-    learner: Learner,
-    *,
-    people: int,
-    rng: np.random.Generator,
-    each: Callable[[], None] = lambda: None,
-) -> Floats:
-    """Let people come one after the other; return what each lost against their best arm.
-
-    Everyone has a fresh device with the current release, and sends one report. ``rng`` draws the
-    world only: choices and noise come from the operating system, as on any device.
-
-    each: called after every person, for a progress bar.
-    """
-    experiment = learner.experiment
-    contexts, means, outcomes = with_outcomes(environment, rng, people)
-    regret = np.empty(people)
-    for person in range(people):
-        device = Device(learner.release(), public_arms=True)  # simulated people have no secrets
-        arm = experiment.arms.index(device.choose(features_of(experiment, contexts[person])))
-        learner.receive(device.report(reward=float(outcomes[person, arm])))
-        regret[person] = means[person].max() - means[person, arm]
-        each()
-    return regret
+TABLETS = 8
+# Seconds between two looks for a newer release: what a phone does in hours happens here in seconds.
+REFRESH_EVERY = 0.05
 
 
 def with_outcomes(environment: Environment, rng: np.random.Generator, n: int) -> People:
@@ -60,3 +47,101 @@ def raw(feature: Feature, position: float) -> float:
     if isinstance(feature, Numeric):
         return feature.low + position * (feature.high - feature.low)
     return position
+
+
+class EachPersonOnce:
+    """The ledger of a tablet: everyone spends from a budget of their own, for a single report."""
+
+    def __init__(self) -> None:
+        self.spent: list[float] = []
+        self._own = OneReport()
+
+    def next_person(self) -> None:
+        """Somebody else takes the tablet."""
+        self._own = OneReport()
+
+    def spend(self, epsilon: float, *, experiment: str, name: str, release: int) -> None:
+        """Allow one report for each person."""
+        self._own.spend(epsilon, experiment=experiment, name=name, release=release)
+        self.spent.append(epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What came of it.
+
+    reward, regret: of each person, in the order in which they came.
+    spent: what each report cost.
+    """
+
+    reward: Floats
+    regret: Floats
+    spent: list[float]
+
+
+class Server(Protocol):
+    """A server that runs, such as a ``LocalServer``."""
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+
+    @property
+    def key(self) -> str:
+        """The public key that devices have to trust."""
+
+
+def visit(
+    server: Server,
+    experiment: Experiment,
+    people: People,
+    *,
+    population: str = TARGET,
+    tablets: int = TABLETS,
+    each: Callable[[], None] = lambda: None,
+    until: Callable[[], bool] = lambda: False,
+) -> Visit:
+    """Let people come and use whichever tablet is free; return when every report is stored.
+
+    people: with what each arm would bring them (``with_outcomes``). Choices and noise come from
+        the operating system.
+    each: called after every person, from any thread, for a progress bar.
+    until: nobody comes any more once this is so.
+    """
+    contexts, means, outcomes = people
+    reward, regret = np.empty(len(means)), np.empty(len(means))
+    queue = itertools.count()
+    arms = {arm: number for number, arm in enumerate(experiment.arms)}
+    ledgers = [EachPersonOnce() for _ in range(tablets)]
+    turn = threading.Lock()
+
+    def use(ledger: EachPersonOnce) -> None:
+        client = Client(
+            server.url,
+            experiment=experiment.fingerprint,
+            keys=[server.key],
+            ledger=ledger,
+            population=population,
+            refresh_every=REFRESH_EVERY,
+            public_arms=True,  # simulated people have no secrets
+        )
+        while not until() and (person := next(queue)) < len(means):
+            ledger.next_person()
+            arm = arms[client.choose(features_of(experiment, contexts[person]))]
+            client.report(reward=float(outcomes[person, arm]))
+            reward[person] = outcomes[person, arm]
+            regret[person] = means[person].max() - means[person, arm]
+            with turn:
+                each()
+        if not client.flush():
+            raise TransportError(must("every report", "reach the server", f"{client.waiting} left"))
+        if client.refused:
+            raise TransportError(must("every report", "be taken", f"refusals {client.refused}"))
+
+    with ThreadPoolExecutor(tablets) as room:
+        for done in [room.submit(use, ledger) for ledger in ledgers]:
+            done.result()
+    came = min(next(queue), len(means))  # whoever took a number was served
+    return Visit(
+        reward[:came], regret[:came], [cost for ledger in ledgers for cost in ledger.spent]
+    )

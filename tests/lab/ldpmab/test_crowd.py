@@ -21,9 +21,9 @@ from sottovoce.estimate.ldpmab.step import Coins, new_scratch, split, step
 from sottovoce.estimate.tree import node_paths
 from sottovoce.lab.environments import Exponential, Slope, behaviour, draw_people
 from sottovoce.lab.ldpmab import noise
-from sottovoce.lab.people import meet
 from sottovoce.lab.simulation import Auxiliary, simulate
 from support.insides import copy_of, crowd_of, state_of
+from support.people import meet
 
 EACH = 1.4e-8
 PEOPLE = 500

@@ -9,18 +9,18 @@ from rich.console import Console
 import sottovoce as sv
 from sottovoce.lab.means import Mean
 from sottovoce.lab.regret.benches import against_paper, on_problems
-from sottovoce.lab.regret.cells import Cell, Options, as_json, ratios_of, summarise
+from sottovoce.lab.regret.cells import Options, RegretCell, as_json, ratios_of, summarise
 from sottovoce.lab.regret.tables import paper_tables, problem_tables, summary_lines, warnings
 
 
 def cell(
     whisper: float, *, group: str = "far", n: int = 1000, world: str = "w", **lost: float
-) -> Cell:
+) -> RegretCell:
     """Every mean has a standard error of 3, but for random, which has hardly any."""
     means = {"whisper": Mean(whisper, 12, 16)}
     means |= {name: Mean(mean, 12, 16) for name, mean in lost.items() if name != "random"}
     means["random"] = Mean(lost["random"], 0.1, 10_000)
-    return Cell(group, world, "", 1.0, n, means)
+    return RegretCell(group, world, "", 1.0, n, means)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_worse_means_by_more_than_the_standard_error_of_the_difference(
 
 
 def test_one_run_says_nothing() -> None:
-    once = Cell("g", "w", "", 1, 9, {"whisper": Mean(9, 0, 1), "random": Mean(1, 1, 100)})
+    once = RegretCell("g", "w", "", 1, 9, {"whisper": Mean(9, 0, 1), "random": Mean(1, 1, 100)})
     assert once.worse_than() == []
     assert as_json([once])["cells"][0]["regret"]["whisper"]["standard_error"] is None
 

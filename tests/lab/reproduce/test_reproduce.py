@@ -1,6 +1,8 @@
 import csv
+import json
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -109,10 +111,8 @@ def test_every_case_can_be_read_back() -> None:
         paper.shift,
         paper.order,
     ):
-        for case, setting in zip(
-            make("symmetric"), paper.as_settings(make("symmetric")), strict=True
-        ):
-            assert Case.of(setting) == case
+        for case in make("symmetric"):
+            assert Case.of(json.loads(json.dumps(asdict(case)))) == case
     assert len(NAMES) == 8
 
 

@@ -24,7 +24,7 @@ from sottovoce.lab.reproduce.real.cases import (
     players,
 )
 from sottovoce.lab.reproduce.real.comparison import (
-    Cell,
+    TableCell,
     behind,
     is_better,
     judge,
@@ -44,10 +44,10 @@ SPREAD = np.array([0.60, 0.62, 0.64, 0.66, 0.68, 0.70])
 BUDGETS = [(1.0, 1.0), (1.0, 4.0), (2.0, 1.0), (2.0, 4.0)]
 
 
-def cell(dataset: str, *, fraction: float = 1.0, abse: Any = HALF, **rewards: Any) -> Cell:
+def cell(dataset: str, *, fraction: float = 1.0, abse: Any = HALF, **rewards: Any) -> TableCell:
     """Rewards of players with auxiliary data."""
     made = {Player(name, auxiliary=True): np.array(values) for name, values in rewards.items()}
-    return Cell(dataset, 1.0, 4.0, fraction, judge(made, abse=np.array(abse)))
+    return TableCell(dataset, 1.0, 4.0, fraction, judge(made, abse=np.array(abse)))
 
 
 # Ratios, ranks and tests.
@@ -246,24 +246,16 @@ def test_the_reward_of_the_first_people_is_found_between_releases() -> None:
 
 def test_a_task_reads_its_table_where_it_is(tmp_path: Path) -> None:
     path = write(tmp_path / "pupils.csv", pupils(rows=300))
-    source = {
-        "table": {
-            "path": str(path),
-            "label": "grade",
-            "group": "school",
-            "target": "north",
-            "features": [{"name": "hours", "numeric": [0, 20]}, "sleep"],
-        }
-    }
-    setting = as_setting(Case("pupils", "whisper", 1.0, 4.0), source)
-    figures = mean_rewards(setting, 3)
-    data = Table(
+    table = Table(
         path,
         label="grade",
         group="school",
         target="north",
         features=[sv.Numeric("hours", 0, 20), "sleep"],
-    ).load()
+    )
+    setting = as_setting(Case("pupils", "whisper", 1.0, 4.0), {"table": repr(table)})
+    figures = mean_rewards(setting, 3, table=table)
+    data = table.load()
     result = play(data, epsilon=1.0, epsilon_aux=4.0, seed=3)
     n = len(data.target)
     assert figures["n"] == pytest.approx(1 - result.regret[-1] / n)
@@ -378,8 +370,7 @@ def test_a_mistake_is_told_before_any_run(
     assert not (tmp_path / "out").exists()
 
 
-def test_every_data_set_has_its_file() -> None:
-    assert set(table.FILES) == set(DATA_SETS)
+def test_the_data_sets_of_the_table_have_a_file_each() -> None:
     assert set(table.DEFAULT) <= set(DATA_SETS)
 
 

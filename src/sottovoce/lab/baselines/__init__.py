@@ -9,7 +9,6 @@ measured, not deployed: ordinary floating point, seeded randomness, no device, n
 """
 
 from sottovoce.lab.baselines.abse import Abse
-from sottovoce.lab.baselines.linear import Linear
-from sottovoce.lab.baselines.neural import Neural
+from sottovoce.lab.baselines.gradients import Linear, Neural
 
 __all__ = ["Abse", "Linear", "Neural"]

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from sottovoce.lab.baselines.checks import check_positive
+from sottovoce.lab.baselines.checks import make_positive
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.experiment import Experiment
 
@@ -56,9 +56,7 @@ class Abse:
     smoothness: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("constant", "lipschitz", "smoothness"):
-            number = check_positive(getattr(self, name), what=f"{name} of abse")
-            object.__setattr__(self, name, number)
+        make_positive(self, "constant", "lipschitz", "smoothness", of="abse")
         if self.smoothness > 1:
             raise ExperimentError(must("smoothness of abse", "lie in (0, 1]", self.smoothness))
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sottovoce.lab.baselines.models import features, gradient_of, parameters, score_of
+from sottovoce.lab.baselines.models import features, gradient_of, score_of
 from sottovoce.lab.baselines.sphere import draw_report, keep_chance, length
 from sottovoce.lab.compiled import compiled, inlined
 from sottovoce.lab.environments import Counts, Floats, People, Rows
@@ -56,26 +56,6 @@ class Descent(NamedTuple):
     gradient: Floats  # (P,)
     report: Floats  # (K·P,)
     settings: DescentSettings
-
-
-def begin(experiment: Experiment, settings: DescentSettings, theta: Floats) -> Descent:
-    """Start from the parameters theta (K, P)."""
-    size = theta.size
-    epsilons = [population.epsilon for population in experiment.populations]
-    reach = [length(size, epsilon=epsilon, bound=settings.clip) for epsilon in epsilons]
-    return Descent(
-        theta=np.array(theta, dtype=np.float64),
-        change=np.zeros(size),
-        rate=np.zeros(1),
-        totals=np.zeros(3, dtype=np.int64),
-        keep=np.array([keep_chance(epsilon) for epsilon in epsilons]),
-        reach=np.array(reach),
-        phi=np.zeros(experiment.dimension + 1),
-        hidden=np.zeros(settings.width),
-        gradient=np.zeros(theta.shape[1]),
-        report=np.zeros(size),
-        settings=settings,
-    )
 
 
 @inlined
@@ -192,25 +172,33 @@ LOOP = compile_loop(
 
 
 class DescentPolicy:
-    """Private stochastic gradients. There are no bins, and no arm is ever dropped."""
+    """Private stochastic gradients from the parameters theta (K, P) on.
+
+    There are no bins, and no arm is ever dropped.
+    """
 
     loop = LOOP
 
     def __init__(self, experiment: Experiment, settings: DescentSettings, theta: Floats) -> None:
-        self.state = begin(experiment, settings, theta)
+        size = theta.size
+        epsilons = [population.epsilon for population in experiment.populations]
+        reach = [length(size, epsilon=epsilon, bound=settings.clip) for epsilon in epsilons]
+        self.state = Descent(
+            theta=theta,
+            change=np.zeros(size),
+            rate=np.zeros(1),
+            totals=np.zeros(3, dtype=np.int64),
+            keep=np.array([keep_chance(epsilon) for epsilon in epsilons]),
+            reach=np.array(reach),
+            phi=np.zeros(experiment.dimension + 1),
+            hidden=np.zeros(settings.width),
+            gradient=np.zeros(theta.shape[1]),
+            report=np.zeros(size),
+            settings=settings,
+        )
 
     def fixed(self, population: int) -> None:
         """Return nothing: the state has all."""
 
     def grow(self) -> None:
         """Do nothing: the state has its size from the start."""
-
-
-def warm_up_of(warm_up: int | None, experiment: Experiment) -> int:
-    """Return the length of the warm-up: the authors' 3000, but at most a tenth of the users."""
-    return min(3000, experiment.horizon // 10) if warm_up is None else warm_up
-
-
-def size_of(experiment: Experiment, *, width: int) -> tuple[int, int]:
-    """Return (K, P)."""
-    return len(experiment.arms), parameters(experiment.dimension, width=width)

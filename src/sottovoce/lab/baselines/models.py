@@ -15,11 +15,6 @@ from sottovoce.lab.compiled import inlined
 from sottovoce.lab.environments import Floats
 
 
-def parameters(dimension: int, *, width: int) -> int:
-    """Return P."""
-    return width * (dimension + 2) + 1 if width else dimension + 1
-
-
 @inlined
 def sigmoid(score: float) -> float:
     """σ(score), without overflow."""

@@ -17,11 +17,22 @@ from sottovoce.estimate import tree
 from sottovoce.estimate.ldpmab import rules, step
 from sottovoce.estimate.ldpmab.constants import Constants
 from sottovoce.estimate.ldpmab.state import Counts, State
+from sottovoce.estimate.ldpmab.step import Scratch
 from sottovoce.lab.compiled import compile_rules, inlined
-from sottovoce.lab.ldpmab.crowd import Devices
 from sottovoce.shared.ldpmab import laplace
 
 laplace_scale = compile_rules(laplace, inline=True)[laplace.laplace_scale]
+
+
+class Devices(NamedTuple):
+    """All devices: S nodes at most, M + 1 populations."""
+
+    constants: Constants
+    leaking: bool  # NOT PRIVATE, see ``simulate``
+    owed: Counts  # (S, M+1) users of the bin whose noise is not drawn yet
+    hits: Counts  # (S, M+1) users in the bin since the last step
+    leaves: Counts  # (n,) scratch: the leaf of each person until the next step
+    scratch: Scratch  # of the learner
 
 
 class Source(NamedTuple):

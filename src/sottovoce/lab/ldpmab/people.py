@@ -10,8 +10,7 @@ from sottovoce.estimate.ldpmab.state import Counts, Floats, State
 from sottovoce.estimate.tree import Tree
 from sottovoce.lab.compiled import compiled, inlined
 from sottovoce.lab.environments import People, Rows
-from sottovoce.lab.ldpmab.crowd import Devices
-from sottovoce.lab.ldpmab.noise import has_room, leaf_of, make_step
+from sottovoce.lab.ldpmab.noise import Devices, has_room, leaf_of, make_step
 from sottovoce.lab.loop import compile_loop, outcome
 
 

@@ -1,11 +1,15 @@
 """The ``ldpmab`` crowd as the driver drives it; it grows when its tree needs room."""
 
+import numpy as np
+
 from sottovoce.estimate.history import DatedEvent
 from sottovoce.estimate.ldpmab.constants import constants
 from sottovoce.estimate.ldpmab.publish import history_of, release_of
 from sottovoce.estimate.ldpmab.state import initial_state, with_room
+from sottovoce.estimate.ldpmab.step import new_scratch
 from sottovoce.estimate.tree import copy_into
-from sottovoce.lab.ldpmab.crowd import Devices, new_devices
+from sottovoce.lab.driver import BLOCK
+from sottovoce.lab.ldpmab.noise import Devices
 from sottovoce.lab.ldpmab.people import LOOP
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
@@ -18,8 +22,16 @@ class LdpmabPolicy:
 
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
-        self.state = initial_state(constants(experiment))
-        self.devices = new_devices(experiment, self.state)
+        fixed = constants(experiment)
+        self.state = initial_state(fixed)
+        self.devices = Devices(
+            fixed,
+            leaking=False,
+            owed=np.zeros_like(self.state.users),
+            hits=np.zeros_like(self.state.users),
+            leaves=np.zeros(min(BLOCK, experiment.release_every), dtype=np.int64),
+            scratch=new_scratch(fixed),
+        )
 
     def leak_noise(self) -> None:
         """NOT PRIVATE: let only the people inside a bin add noise to it; see ``simulate``."""
@@ -33,9 +45,9 @@ class LdpmabPolicy:
         """Make room for every contested bin to be split."""
         old = self.devices
         self.state = with_room(self.state, old.constants)
-        new = new_devices(self.experiment, self.state)
-        copy_into((new.owed, new.hits), (old.owed, old.hits))
-        self.devices = old._replace(owed=new.owed, hits=new.hits)
+        owed, hits = np.zeros_like(self.state.users), np.zeros_like(self.state.users)
+        copy_into((owed, hits), (old.owed, old.hits))
+        self.devices = old._replace(owed=owed, hits=hits)
 
     def history(self) -> tuple[DatedEvent, ...]:
         """Return eliminations and splits, with the number of all reports by then."""

@@ -7,7 +7,7 @@ from typing import get_args
 
 from sottovoce.lab.means import Mean
 from sottovoce.lab.problems import TUNING
-from sottovoce.lab.regret.cells import PUBLISHED, Cell, Options, Place, measure
+from sottovoce.lab.regret.cells import PUBLISHED, Options, Place, RegretCell, measure
 from sottovoce.lab.reproduce.cases import EPSILONS, MODELS, SIZES, Case, Model
 from sottovoce.lab.reproduce.table import Key, key_of, read_published
 from sottovoce.lab.simulation import simulate
@@ -37,7 +37,7 @@ def against_paper(
     auxiliary: bool = True,
     all_methods: bool = False,
     published: Path | None = None,
-) -> list[Cell]:
+) -> list[RegretCell]:
     """Measure on the paper's cells: those in the published table or, without one, all of them.
 
     all_methods: run every method with auxiliary data too, not just the first.
@@ -60,7 +60,7 @@ def against_paper(
     return measure(places, options, task=regret_of_case)
 
 
-def on_problems(options: Options) -> list[Cell]:
+def on_problems(options: Options) -> list[RegretCell]:
     """Measure on the tuning problems."""
     _check_methods(options.methods)
     check.whole_number(options.reps, what="reps on the problems", least=2)
@@ -70,7 +70,7 @@ def on_problems(options: Options) -> list[Cell]:
             for n in PROBLEM_SIZES:
                 setting = {"problem": name, "epsilon": epsilon, "n": n}
                 settings = {each: {"method": each, **setting} for each in options.methods}
-                cell = Cell("tuning problems", name, "", epsilon, n, {})
+                cell = RegretCell("tuning problems", name, "", epsilon, n, {})
                 places.append(Place(cell, environment, settings))
     return measure(places, options, task=regret_on_problem)
 
@@ -91,7 +91,7 @@ def _paper_place(
     rows = any(case.n_aux)
     sets = f"{len(case.n_aux)} × {case.n_aux[0]:,} rows at ε = {case.epsilon_aux[0]:g}"
     group = "auxiliary data" if rows else "no auxiliary data"
-    cell = Cell(
+    cell = RegretCell(
         f"{group}, {'ε ≤ 8' if case.epsilon <= 8 else f'ε = {case.epsilon:g}'}",
         case.model,
         sets if rows else "no auxiliary data",

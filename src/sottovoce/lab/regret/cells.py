@@ -40,7 +40,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class RegretCell:
     """What was lost in one place: by each method, at random, and in print if there is a mean.
 
     group: the cells that are summed up together.
@@ -104,7 +104,7 @@ class Place:
     settings: by method.
     """
 
-    cell: Cell
+    cell: RegretCell
     environment: Environment
     settings: Mapping[str, Setting]
 
@@ -128,7 +128,7 @@ def measure(
     *,
     task: Task,
     paired_by: Sequence[str] | None = None,
-) -> list[Cell]:
+) -> list[RegretCell]:
     """Make all runs, and fill in the means."""
     settings = [setting for place in places for setting in place.settings.values()]
     with tempfile.TemporaryDirectory() as folder:
@@ -153,7 +153,7 @@ def measure(
     return cells
 
 
-def summarise(cells: Sequence[Cell]) -> list[Summary]:
+def summarise(cells: Sequence[RegretCell]) -> list[Summary]:
     """Sum up the first method in each group against each other line, published means first."""
     summaries = []
     for group in dict.fromkeys(cell.group for cell in cells):
@@ -165,7 +165,7 @@ def summarise(cells: Sequence[Cell]) -> list[Summary]:
     return summaries
 
 
-def ratios_of(cells: Sequence[Cell], method: str, other: str) -> list[Summary]:
+def ratios_of(cells: Sequence[RegretCell], method: str, other: str) -> list[Summary]:
     """Sum up the ratios of one line to another; nothing where there are none."""
     ratios = [
         (ratio, cell) for cell in cells if (ratio := cell.ratio(other, of=method)) is not None
@@ -179,13 +179,13 @@ def ratios_of(cells: Sequence[Cell], method: str, other: str) -> list[Summary]:
     return [Summary(*where, geometric_mean, worst, name_of(cell))]
 
 
-def name_of(cell: Cell) -> str:
+def name_of(cell: RegretCell) -> str:
     """Name a cell on one line."""
     where = cell.world if not cell.auxiliary else f"{cell.world}, {cell.auxiliary}"
     return f"{where}, ε = {cell.epsilon:g}, n = {cell.n:,}"
 
 
-def as_json(cells: Sequence[Cell]) -> dict[str, Any]:
+def as_json(cells: Sequence[RegretCell]) -> dict[str, Any]:
     """Write all figures as one JSON object."""
     return {
         "cells": [

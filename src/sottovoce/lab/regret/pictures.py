@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sottovoce.lab.pictures import COLOURS
-from sottovoce.lab.regret.cells import PUBLISHED, RANDOM, Cell
+from sottovoce.lab.regret.cells import PUBLISHED, RANDOM, RegretCell
 from sottovoce.shared.errors import ExperimentError, must
 
 _PRINTED = {
@@ -17,7 +17,7 @@ _PRINTED = {
 }
 
 
-def draw_cells(cells: Sequence[Cell], path: Path) -> None:
+def draw_cells(cells: Sequence[RegretCell], path: Path) -> None:
     """Draw a panel for each model and ε: the cells without auxiliary data."""
     plain = [cell for cell in cells if cell.auxiliary == "no auxiliary data"]
     worlds = list(dict.fromkeys(cell.world for cell in plain))
@@ -42,13 +42,13 @@ def draw_cells(cells: Sequence[Cell], path: Path) -> None:
         raise ExperimentError(must("a picture", "be a file that can be written", error)) from error
 
 
-def _draw_panel(axes: Axes, cells: Sequence[Cell]) -> None:
+def _draw_panel(axes: Axes, cells: Sequence[RegretCell]) -> None:
     names = [name for name in dict.fromkeys(n for c in cells for n in c.lost) if name != RANDOM]
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         mine = [cell for cell in cells if name in cell.lost]
         sizes = [cell.n / 1000 for cell in mine]
         means = [cell.lost[name].mean / cell.lost[RANDOM].mean for cell in mine]
-        colour = "black" if name == PUBLISHED else COLOURS[place]
+        colour = "black" if name == PUBLISHED else COLOURS[index]
         style = ":" if name == PUBLISHED else "-"
         axes.plot(sizes, means, style, color=colour, marker=".", label=_PRINTED.get(name, name))
         if name != PUBLISHED:

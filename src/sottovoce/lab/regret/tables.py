@@ -9,12 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from sottovoce.lab.means import Mean
-from sottovoce.lab.regret.cells import PUBLISHED, RANDOM, Cell, name_of, summarise
+from sottovoce.lab.regret.cells import PUBLISHED, RANDOM, RegretCell, name_of, summarise
 
 SHARE = "regret as a share of what arms at random lose"
 
 
-def paper_tables(cells: Sequence[Cell]) -> Iterator[Group]:
+def paper_tables(cells: Sequence[RegretCell]) -> Iterator[Group]:
     """Yield a table for each model and auxiliary setting: ε and lines down, n across."""
     for (world, auxiliary), group in groupby(cells, key=lambda cell: (cell.world, cell.auxiliary)):
         mine = list(group)
@@ -33,7 +33,7 @@ def paper_tables(cells: Sequence[Cell]) -> Iterator[Group]:
         yield Group(Text(title, style="bold"), table, "")
 
 
-def _lines(cells: list[Cell | None]) -> Iterator[list[str]]:
+def _lines(cells: list[RegretCell | None]) -> Iterator[list[str]]:
     """Yield the lines of one ε: each method with its standard error, the others, the ratio."""
     names = dict.fromkeys(name for cell in cells if cell for name in cell.lost)
     for name in names:
@@ -44,7 +44,7 @@ def _lines(cells: list[Cell | None]) -> Iterator[list[str]]:
     yield ["ratio", *(_ratio(cell) for cell in cells)]
 
 
-def _yardstick(cell: Cell) -> str:
+def _yardstick(cell: RegretCell) -> str:
     return PUBLISHED if PUBLISHED in cell.lost else RANDOM
 
 
@@ -53,12 +53,12 @@ def _error(mean: Mean | None) -> str:
     return "" if error is None else f"{error:,.0f}"
 
 
-def _ratio(cell: Cell | None) -> str:
+def _ratio(cell: RegretCell | None) -> str:
     ratio = None if cell is None else cell.ratio(_yardstick(cell))
     return "" if ratio is None else f"{ratio:.2f}"
 
 
-def problem_tables(cells: Sequence[Cell]) -> Iterator[Group]:
+def problem_tables(cells: Sequence[RegretCell]) -> Iterator[Group]:
     """Yield one table: problems and ε down, n and methods across."""
     methods = cells[0].methods
     table = new_table("problem", "ε")
@@ -73,7 +73,7 @@ def problem_tables(cells: Sequence[Cell]) -> Iterator[Group]:
     yield Group(Text(f"{cells[0].group}: {SHARE}", style="bold"), table, "")
 
 
-def share_of_random(cell: Cell, method: str) -> str:
+def share_of_random(cell: RegretCell, method: str) -> str:
     """Write a share of random with its standard error; marked where the method is worse."""
     mean, error = cell.lost[method].mean, cell.lost[method].standard_error or 0.0
     if cell.nothing_to_lose:
@@ -83,7 +83,7 @@ def share_of_random(cell: Cell, method: str) -> str:
     return f"{mean / at_random:.2f} ±{error / at_random:.2f}{mark}"
 
 
-def summary_lines(cells: Sequence[Cell]) -> Iterator[str]:
+def summary_lines(cells: Sequence[RegretCell]) -> Iterator[str]:
     """Yield a line for each group and yardstick."""
     judged = next(iter(cells[0].lost))
     for each in summarise(cells):
@@ -93,7 +93,7 @@ def summary_lines(cells: Sequence[Cell]) -> Iterator[str]:
         )
 
 
-def warnings(cells: Sequence[Cell]) -> Iterator[str]:
+def warnings(cells: Sequence[RegretCell]) -> Iterator[str]:
     """Yield a line for each cell in which the first method is worse than another line."""
     judged = next(iter(cells[0].lost))
     found = False

@@ -1,7 +1,7 @@
 """What is run: the settings of each experiment, as the paper and the authors' logs have them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from sottovoce.lab.environments import Environment, Exponential, Shifted, Symmetric
@@ -155,8 +155,3 @@ def order(model: Model) -> list[Case]:
         for epsilon_aux in ((8.0, 2.0), (2.0, 8.0))
         for n_aux in AUXILIARY_SIZES
     ]
-
-
-def as_settings(cases: list[Case]) -> list[dict[str, Any]]:
-    """Write cases as the settings of a sweep."""
-    return [asdict(case) for case in cases]

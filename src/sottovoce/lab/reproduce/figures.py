@@ -1,7 +1,6 @@
 """Pictures worth printing: panels of regret curves with 95 % confidence bands."""
 
-import csv
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from sottovoce.lab.environments import Floats, Shifted, regret_at_random
 from sottovoce.lab.means import Mean
 from sottovoce.lab.pictures import COLOURS
 from sottovoce.lab.reproduce.cases import LINES, MODELS, PUBLISHED, Case, Model
-from sottovoce.lab.reproduce.table import Row
+from sottovoce.lab.reproduce.table import Row, write_csv
 
 STYLES: dict[str, dict[str, Any]] = {
     "published": {"linestyle": ":", "marker": "o", "markersize": 4},
@@ -31,11 +30,12 @@ RANDOM: dict[str, Any] = {"color": "#aaaaaa", "linewidth": 1, "linestyle": (0, (
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """How the cases of an experiment are laid out.
+    """An experiment of regret curves: its cases, and how they are laid out.
 
     x: what runs along the horizontal axis; row, column: the panel; colour: the curve.
     """
 
+    cases: Callable[[Model], list[Case]]
     title: str
     x_label: str
     x: Callable[[Case], float]
@@ -92,21 +92,29 @@ def _draw_curves(axes: Axes, plot: Plot, rows: list[Row], colour: str | None) ->
         mine = sorted((r for r in rows if r.case.line == line), key=lambda r: plot.x(r.case))
         if mine:
             x = [plot.x(row.case) for row in mine]
-            _draw_mean(axes, x, [row.regret for row in mine], colour, line)
+            draw_means(axes, x, [row.regret for row in mine], line, colour)
     known = {plot.x(row.case): row.published for row in rows if row.published is not None}
     if known:
         x = sorted(known)
-        _draw_mean(axes, x, [known[each] for each in x], colour, "published")
+        draw_means(axes, x, [known[each] for each in x], "published", colour)
 
 
-def _draw_mean(
-    axes: Axes, x: list[float], means: list[Mean], colour: str | None, style: str
+def draw_means(
+    axes: Axes,
+    x: Sequence[float],
+    means: Sequence[Mean],
+    style: str,
+    colour: str | None = None,
+    *,
+    alpha: float = 0.15,
+    label: str | None = None,
 ) -> None:
+    """Draw means with their 95 % band; ``colour`` is that of the style if nobody says."""
     middle = np.array([mean.mean for mean in means])
     half = np.array([mean.half_width for mean in means])
     colour = colour or LINE_COLOURS[style]
-    axes.plot(x, middle, color=colour, **STYLES[style])
-    axes.fill_between(x, middle - half, middle + half, color=colour, alpha=0.15, linewidth=0)
+    axes.plot(x, middle, color=colour, label=label, **STYLES[style])
+    axes.fill_between(x, middle - half, middle + half, color=colour, alpha=alpha, linewidth=0)
 
 
 def _draw_random(axes: Axes, plot: Plot, rows: list[Row]) -> None:
@@ -179,10 +187,8 @@ def _square(size: int) -> Floats:
 def write_surfaces(shown: Surfaces, path: Path) -> None:
     """Write the values on a grid of 50 × 50 points."""
     points = _square(50)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["x1", "x2", *shown.titles])
-        writer.writerows(np.column_stack([points, shown.values(points).T]).round(6).tolist())
+    values = np.column_stack([points, shown.values(points).T]).round(6).tolist()
+    write_csv(path, ["x1", "x2", *shown.titles], values)
 
 
 def draw_surfaces(shown: Surfaces) -> Figure:

@@ -1,6 +1,5 @@
 """The learning process: one point and the whole square, with and without auxiliary data."""
 
-import csv
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sottovoce.estimate.history import Elimination
-from sottovoce.lab.environments import Floats
 from sottovoce.lab.means import mean_of
 from sottovoce.lab.pictures import COLOURS
 from sottovoce.lab.reproduce.cases import LINES, MODELS, Case, Model
-from sottovoce.lab.reproduce.figures import LINE_COLOURS, STYLES, in_thousands
+from sottovoce.lab.reproduce.figures import draw_means, in_thousands
+from sottovoce.lab.reproduce.table import write_csv
 from sottovoce.lab.simulation import Result
 from sottovoce.lab.sweeps import Run, seed_of
 
@@ -66,12 +65,13 @@ def draw_process(model: Model, runs: list[Run], path: Path) -> Figure:
             keys = sorted(
                 (key for key in mine[0] if key.startswith(name)), key=lambda k: int(k.split()[1])
             )
-            people = np.array([int(key.split()[1]) for key in keys])
-            values = np.array([[figures[key] for key in keys] for figures in mine])
-            _draw_band(panels[row][column], people, values, case)
-            for k, count in enumerate(people.tolist()):
+            people = [int(key.split()[1]) for key in keys]
+            averages = [mean_of([figures[key] for figures in mine]) for key in keys]
+            axes, label = panels[row][column], LINES[case.line]
+            draw_means(axes, people, averages, case.line, alpha=0.2, label=label)
+            axes.spines[["top", "right"]].set_visible(False)
+            for count, average in zip(people, averages, strict=True):
                 kind = list(KINDS)[column]
-                average = mean_of(values[:, k].tolist())
                 low, high = average.mean - average.half_width, average.mean + average.half_width
                 numbers = [f"{number:.4f}" for number in (average.mean, low, high)]
                 table.append([case.line, kind, name, count, average.reps, *numbers])
@@ -99,22 +99,9 @@ def draw_process(model: Model, runs: list[Run], path: Path) -> Figure:
         f"Learning process, {model} model, ε = 1: means with 95 % bands; arms of a single run,\n"
         "with a line where one of them was eliminated at the point"
     )
-    with path.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["line", "auxiliary", "regret", "people", "reps", "average", "low", "high"])
-        writer.writerows(table)
+    head = ["line", "auxiliary", "regret", "people", "reps", "average", "low", "high"]
+    write_csv(path.with_suffix(".csv"), head, table)
     return figure
-
-
-def _draw_band(axes: Axes, people: Any, values: Floats, case: Case) -> None:
-    averages = [mean_of(column) for column in values.T.tolist()]
-    mean = np.array([average.mean for average in averages])
-    half = np.array([average.half_width for average in averages])
-    colour = LINE_COLOURS[case.line]
-    style = STYLES[case.line]
-    axes.plot(people, mean, color=colour, label=LINES[case.line], **style)
-    axes.fill_between(people, mean - half, mean + half, color=colour, alpha=0.2, linewidth=0)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _draw_arms(axes: Axes, result: Result) -> None:

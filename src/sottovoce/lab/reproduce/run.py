@@ -1,14 +1,21 @@
 """Run an experiment of the paper, and leave a CSV, a PNG and an SVG for each model."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from sottovoce.lab.means import Mean
 from sottovoce.lab.reproduce import cases as paper
 from sottovoce.lab.reproduce import figures, process
-from sottovoce.lab.reproduce.cases import MODELS, Case, Model, as_settings, total_regret
-from sottovoce.lab.reproduce.table import Key, make_table, read_published, write_csv
+from sottovoce.lab.reproduce.cases import MODELS, Case, Model, total_regret
+from sottovoce.lab.reproduce.table import (
+    COLUMNS,
+    Key,
+    as_line,
+    make_table,
+    read_published,
+    write_csv,
+)
 from sottovoce.lab.sweeps import Engine, sweep
 from sottovoce.shared.errors import ExperimentError, must
 
@@ -24,14 +31,6 @@ class Options:
     engine: Engine
 
 
-@dataclass(frozen=True, slots=True)
-class Curves:
-    """An experiment of regret curves: its cases, and how they are laid out."""
-
-    cases: Callable[[Model], list[Case]]
-    plot: figures.Plot
-
-
 BUDGET = "ε_m = {0.epsilon_aux[0]:g}".format
 SETS = "n_Q = 2 × {0.n_aux[0]:,}".format
 EPSILON = "ε = {0.epsilon:g}".format
@@ -41,53 +40,43 @@ def _n_aux(case: Case) -> float:
     return float(case.n_aux[0])
 
 
-CURVES: dict[str, Curves] = {
-    "n-target": Curves(
+CURVES: dict[str, figures.Plot] = {
+    "n-target": figures.Plot(
         paper.target_sizes,
-        figures.Plot(
-            "Regret over the number of target users",
-            *("n_P", lambda case: float(case.n)),
-            row=lambda case: "5000 rows at ε = 8" if any(case.n_aux) else "no auxiliary data",
-            column=EPSILON,
-        ),
+        "Regret over the number of target users",
+        *("n_P", lambda case: float(case.n)),
+        row=lambda case: "5000 rows at ε = 8" if any(case.n_aux) else "no auxiliary data",
+        column=EPSILON,
     ),
-    "n-source": Curves(
+    "n-source": figures.Plot(
         paper.source_sizes,
-        figures.Plot(
-            "Regret over the number of auxiliary users (each of 2 sets), n_P = 80,000",
-            *("n_Q", _n_aux),
-            row=EPSILON,
-            column="γ = {0.gamma:g}".format,
-            colour=BUDGET,
-        ),
+        "Regret over the number of auxiliary users (each of 2 sets), n_P = 80,000",
+        *("n_Q", _n_aux),
+        row=EPSILON,
+        column="γ = {0.gamma:g}".format,
+        colour=BUDGET,
     ),
-    "kappa": Curves(
+    "kappa": figures.Plot(
         paper.exploration,
-        figures.Plot(
-            "Regret over the exploration coefficient, n_P = 40,000, ε = 2, γ = 0.2",
-            *("κ", lambda case: case.kappa),
-            column=BUDGET,
-            colour=SETS,
-        ),
+        "Regret over the exploration coefficient, n_P = 40,000, ε = 2, γ = 0.2",
+        *("κ", lambda case: case.kappa),
+        column=BUDGET,
+        colour=SETS,
     ),
-    "gamma": Curves(
+    "gamma": figures.Plot(
         paper.shift,
-        figures.Plot(
-            "Regret over the covariate shift, n_P = 40,000, ε = 2",
-            *("γ", lambda case: case.gamma),
-            column=BUDGET,
-            colour=SETS,
-        ),
+        "Regret over the covariate shift, n_P = 40,000, ε = 2",
+        *("γ", lambda case: case.gamma),
+        column=BUDGET,
+        colour=SETS,
     ),
-    "order": Curves(
+    "order": figures.Plot(
         paper.order,
-        figures.Plot(
-            "Regret with the better auxiliary set first or last",
-            *("n_Q", _n_aux),
-            row="n_P = {0.n:,}".format,
-            column=EPSILON,
-            colour="ε_m = {0.epsilon_aux[0]:g} first".format,
-        ),
+        "Regret with the better auxiliary set first or last",
+        *("n_Q", _n_aux),
+        row="n_P = {0.n:,}".format,
+        column=EPSILON,
+        colour="ε_m = {0.epsilon_aux[0]:g} first".format,
     ),
 }
 
@@ -134,7 +123,7 @@ def _reproduce_model(
         cases, task = CURVES[name].cases(model), total_regret
     runs = sweep(
         task,
-        as_settings(cases),
+        [asdict(case) for case in cases],
         reps=options.reps,
         path=path.with_suffix(".jsonl"),
         workers=options.workers,
@@ -144,5 +133,5 @@ def _reproduce_model(
         figures.save(process.draw_process(model, runs, path), path)
         return
     rows = make_table(cases, runs, published)
-    write_csv(rows, path.with_suffix(".csv"))
-    figures.save(figures.draw(CURVES[name].plot, rows), path)
+    write_csv(path.with_suffix(".csv"), COLUMNS, map(as_line, rows))
+    figures.save(figures.draw(CURVES[name], rows), path)

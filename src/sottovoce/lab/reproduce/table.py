@@ -1,7 +1,7 @@
 """Runs → a table of means with 95 % confidence, and the published means beside them."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,7 +54,8 @@ def read_published(path: Path) -> dict[Key, Mean]:
         known: dict[Key, Mean] = {}
         for row in rows:
             if row["experiment"] in EXPERIMENTS:
-                key, mean = _published_key(row), _published_mean(row)
+                key, reps = _published_key(row), int(row["reps"])
+                mean = Mean(float(row["regret_mean"]), float(row["regret_sd"]), reps)
                 if known.setdefault(key, mean) != mean:
                     raise ValueError(f"two different means for {key}")
         return known
@@ -79,10 +80,6 @@ def _published_key(row: dict[str, str]) -> Key:
     )
 
 
-def _published_mean(row: dict[str, str]) -> Mean:
-    return Mean(float(row["regret_mean"]), float(row["regret_sd"]), int(row["reps"]))
-
-
 def _spread(regret: Mean) -> tuple[str, str, str]:
     """Write the spread and the 95 % interval; of a single run there is none to tell."""
     if regret.reps == 1:
@@ -91,23 +88,22 @@ def _spread(regret: Mean) -> tuple[str, str, str]:
     return (f"{regret.sd:.1f}", f"{low:.1f}", f"{high:.1f}")
 
 
-def write_csv(rows: list[Row], path: Path) -> None:
-    """Write the table for people and spreadsheets."""
+def as_line(row: Row) -> list[object]:
+    """Write a row as ``COLUMNS`` says."""
+    case, regret, published = row.case, row.regret, row.published
+    return [
+        *(case.experiment, case.model, case.line, case.epsilon),
+        *(" ".join(f"{e:g}" for e in case.epsilon_aux), case.gamma, case.kappa),
+        *(case.n, " ".join(map(str, case.n_aux)), regret.reps),
+        f"{regret.mean:.1f}",
+        *_spread(regret),
+        *(("", "", "") if published is None else (published.mean, published.sd, published.reps)),
+    ]
+
+
+def write_csv(path: Path, head: Iterable[str], lines: Iterable[Iterable[object]]) -> None:
+    """Write a table for people and spreadsheets."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        for row in rows:
-            case, regret = row.case, row.regret
-            published: tuple[object, ...] = ("", "", "")
-            if row.published is not None:
-                published = (row.published.mean, row.published.sd, row.published.reps)
-            writer.writerow(
-                [
-                    *(case.experiment, case.model, case.line, case.epsilon),
-                    *(" ".join(f"{e:g}" for e in case.epsilon_aux), case.gamma, case.kappa),
-                    *(case.n, " ".join(map(str, case.n_aux)), regret.reps),
-                    f"{regret.mean:.1f}",
-                    *_spread(regret),
-                    *published,
-                ]
-            )
+        writer.writerow(head)
+        writer.writerows(lines)

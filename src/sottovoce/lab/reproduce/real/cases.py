@@ -1,9 +1,7 @@
 """What is run: methods on data sets, with and without auxiliary data, and ``abse`` beside them."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,6 @@ from sottovoce.lab.methods import Begin, baseline_to_table, source_of
 from sottovoce.lab.sweeps import Run, Setting
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.experiment import canonical_json
-from sottovoce.shared.schema import feature_from_table
 
 METHODS = ("whisper", "ldpmab", "linear", "nn")
 """The methods that are ranked; all are private."""
@@ -102,7 +99,7 @@ def as_setting(case: Case, source: Mapping[str, Any], *, own: Own | None = None)
 
     A policy of somebody's own goes by its source, so that an edited one is not taken for the same.
 
-    source: where the data set is: a folder (``data_dir``), or a table (the fields of ``Table``).
+    source: where the data set is: a folder (``data_dir``), or what tells a table from others.
     """
     method: Any = case.method
     if method in ABSE:
@@ -126,9 +123,11 @@ OWN = "own"
 """The key of a setting's method that names a policy of somebody's own."""
 
 
-def mean_rewards(setting: Setting, seed: int, *, own: Own | None = None) -> dict[str, float]:
-    """Make one run of a sweep."""
-    data = _data(setting["dataset"], canonical_json(setting["source"]))
+def mean_rewards(
+    setting: Setting, seed: int, *, table: Table | None = None, own: Own | None = None
+) -> dict[str, float]:
+    """Make one run of a sweep, on a named data set or on a table of somebody's own."""
+    data = _data(setting, table)
     method, epsilon = setting["method"], setting["epsilon"]
     if own and OWN in method:
         method = own[method[OWN]]
@@ -146,19 +145,16 @@ def mean_rewards(setting: Setting, seed: int, *, own: Own | None = None) -> dict
     return {**rewards, "people": people, "best arm": best_arm_share(data)}
 
 
-@cache
-def _data(name: str, source: bytes) -> DataSet:
+_loaded: dict[bytes, DataSet] = {}
+
+
+def _data(setting: Setting, table: Table | None) -> DataSet:
     """Load a data set once in each process."""
-    where = json.loads(source)
-    if "data_dir" in where:
-        return load(name, where["data_dir"])
-    table = where["table"]
-    if table["features"] is not None:
-        table["features"] = [
-            each if isinstance(each, str) else feature_from_table(each)
-            for each in table["features"]
-        ]
-    return Table(**table).load()
+    name, source = setting["dataset"], setting["source"]
+    key = canonical_json([name, source])
+    if key not in _loaded:
+        _loaded[key] = load(name, source["data_dir"]) if table is None else table.load()
+    return _loaded[key]
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """All players on one data set, at one pair of budgets and one fraction of the people."""
 
     dataset: str
@@ -84,10 +84,10 @@ def make_cells(
     ranked: Sequence[Player],
     budgets: Sequence[tuple[float, float]],
     rewards: Rewards,
-) -> list[Cell]:
+) -> list[TableCell]:
     """Compare the players in every cell."""
     return [
-        Cell(
+        TableCell(
             dataset,
             *each,
             fraction,
@@ -190,7 +190,7 @@ def rank_sums(ranks: Iterable[Mapping[Player, float]]) -> dict[Player, float]:
     return sums
 
 
-def rank_sums_at(cells: Iterable[Cell], fraction: float) -> dict[Player, float]:
+def rank_sums_at(cells: Iterable[TableCell], fraction: float) -> dict[Player, float]:
     """Add up the ranks of each player over all cells at a fraction."""
     return rank_sums(
         {entry.player: entry.rank for entry in cell.entries}
@@ -199,7 +199,7 @@ def rank_sums_at(cells: Iterable[Cell], fraction: float) -> dict[Player, float]:
     )
 
 
-def mean_ratios(cells: Iterable[Cell]) -> dict[Player, float]:
+def mean_ratios(cells: Iterable[TableCell]) -> dict[Player, float]:
     """Average the ratio of each player over some cells."""
     listed: dict[Player, list[float]] = {}
     for cell in cells:
@@ -208,7 +208,7 @@ def mean_ratios(cells: Iterable[Cell]) -> dict[Player, float]:
     return {player: float(np.mean(values)) for player, values in listed.items()}
 
 
-def behind(cells: Iterable[Cell]) -> list[str]:
+def behind(cells: Iterable[TableCell]) -> list[str]:
     """Say in which cells ``whisper`` is below ``linear`` or ``nn``, all with auxiliary data."""
     sentences = []
     for cell in cells:

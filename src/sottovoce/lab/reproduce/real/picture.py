@@ -1,15 +1,13 @@
 """The comparison as a picture: the paper's own table, with bold and grey."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from sottovoce.lab.reproduce.real.cases import FRACTIONS, Player
-from sottovoce.lab.reproduce.real.comparison import Cell, mean_ratios
+from sottovoce.lab.reproduce.real.comparison import TableCell, mean_ratios
 from sottovoce.lab.reproduce.real.published import NAMES, paper_values
 from sottovoce.lab.reproduce.real.tables import Comparison, context_figure, explanation
 
@@ -32,8 +30,7 @@ def draw_table(comparison: Comparison) -> Figure:
     return _Page(comparison).figure
 
 
-@dataclass(frozen=True, slots=True)
-class _Slot:
+class _Slot(NamedTuple):
     """A column of numbers."""
 
     fraction: float
@@ -47,28 +44,25 @@ class _Page:
     def __init__(self, comparison: Comparison) -> None:
         self.comparison = comparison
         players = comparison.players
+        left = MARGIN + FIRST
         self.slots = [
-            _Slot(
-                fraction,
-                player,
-                MARGIN + FIRST + j * GAP + COLUMN * (j * len(players) + i + 0.5),
-            )
+            _Slot(fraction, player, left + j * GAP + COLUMN * (j * len(players) + i + 0.5))
             for j, fraction in enumerate(FRACTIONS)
             for i, player in enumerate(players)
         ]
         self.width = self.slots[-1].x + COLUMN / 2 + MARGIN
-        self.notes = explanation(comparison, sign="Grey")
-        self.height = self._fill(None)
-        self.figure = Figure(figsize=(self.width, self.height))
-        axes = self.figure.add_axes((0, 0, 1, 1))
-        axes.set(xlim=(0, self.width), ylim=(self.height, 0))
-        axes.axis("off")
-        self._fill(axes)
-
-    def _fill(self, axes: Axes | None) -> float:
-        """Draw from top to bottom; without axes, only find out how high the page has to be."""
-        self.axes = axes
+        self.figure = Figure()
+        self.axes = self.figure.add_axes((0, 0, 1, 1))
+        self.axes.axis("off")
         self.y = MARGIN
+        self._fill()
+        # How high the page has to be is known only now.
+        height = self.y + MARGIN
+        self.figure.set_size_inches(self.width, height)
+        self.axes.set(xlim=(0, self.width), ylim=(height, 0))
+
+    def _fill(self) -> None:
+        """Draw from top to bottom."""
         self._head()
         for (epsilon, epsilon_aux), cells in self.comparison.blocks():
             self._band(rf"$(\varepsilon, \varepsilon_m) = ({epsilon:g}, {epsilon_aux:g})$")
@@ -80,25 +74,16 @@ class _Page:
         self._sums()
         self._contexts()
         self._legend()
-        return self.y + MARGIN
 
     def _text(self, x: float, y: float, text: str, **style: Any) -> None:
-        if self.axes is not None:
-            settings = {"ha": "center", "va": "center", "fontsize": SIZE, **style}
-            self.axes.text(x, y, text, **settings)
+        self.axes.text(x, y, text, **{"ha": "center", "va": "center", "fontsize": SIZE, **style})
 
     def _box(self, x: float, y: float, width: float, height: float, colour: str) -> None:
-        if self.axes is not None:
-            self.axes.add_patch(Rectangle((x, y), width, height, facecolor=colour, linewidth=0))
+        self.axes.add_patch(Rectangle((x, y), width, height, facecolor=colour, linewidth=0))
 
     def _rule(self, *, heavy: bool = False) -> None:
-        if self.axes is not None:
-            self.axes.plot(
-                [MARGIN, self.width - MARGIN],
-                [self.y, self.y],
-                color="black",
-                linewidth=1.2 if heavy else 0.5,
-            )
+        ends = [MARGIN, self.width - MARGIN]
+        self.axes.plot(ends, [self.y] * 2, color="black", linewidth=1.2 if heavy else 0.5)
 
     def _head(self) -> None:
         self._rule(heavy=True)
@@ -107,12 +92,8 @@ class _Page:
             self._text((mine[0] + mine[-1]) / 2, self.y + 0.2, f"t = {name}", fontsize=SIZE + 1)
             methods = dict.fromkeys(slot.player.method for slot in self.slots)
             for method in methods:
-                places = [
-                    slot.x
-                    for slot in self.slots
-                    if (slot.fraction, slot.player.method) == (fraction, method)
-                ]
-                middle = (places[0] + places[-1]) / 2
+                mine = [x for at, by, x in self.slots if (at, by.method) == (fraction, method)]
+                middle = (mine[0] + mine[-1]) / 2
                 self._text(middle, self.y + 0.46, method, family="monospace")
         for slot in self.slots:
             self._text(slot.x, self.y + 0.68, slot.player.how, color=FAINT)
@@ -131,7 +112,7 @@ class _Page:
         if below:
             self._text(MARGIN + 0.08, middle + 0.09, below, ha="left", fontsize=SMALL, color=FAINT)
 
-    def _cells(self, dataset: str, cells: Sequence[Cell]) -> None:
+    def _cells(self, dataset: str, cells: Sequence[TableCell]) -> None:
         by_fraction = {cell.fraction: cell for cell in cells}
         papers = {
             fraction: paper_values(self.comparison.paper, cell)
@@ -157,7 +138,7 @@ class _Page:
                 self._text(slot.x, middle + 0.09, f"{paper:.3f}", fontsize=SMALL, color=FAINT)
         self.y += LINE
 
-    def _means(self, cells: Sequence[Cell]) -> None:
+    def _means(self, cells: Sequence[TableCell]) -> None:
         self._name("mean", style="italic")
         for slot in self.slots:
             means = mean_ratios(cell for cell in cells if cell.fraction == slot.fraction)
@@ -194,30 +175,31 @@ class _Page:
         names = list(dict.fromkeys(each.name for each in contexts))
         self.y += 0.12
         width = (self.width - 2 * MARGIN - FIRST) / (2 * len(names))
-        places = {
+        columns = {
             (name, fraction): MARGIN + FIRST + width * (len(FRACTIONS) * i + j + 0.5)
             for i, name in enumerate(names)
             for j, fraction in enumerate(FRACTIONS)
         }
         self._text(MARGIN + 0.08, self.y + 0.12, "beside them:", ha="left", fontsize=SIZE - 1)
         for name in names:
-            middle = sum(places[name, fraction] for fraction in FRACTIONS) / len(FRACTIONS)
+            middle = sum(columns[name, fraction] for fraction in FRACTIONS) / len(FRACTIONS)
             self._text(middle, self.y + 0.12, name, fontsize=SIZE - 1)
             for fraction, at in FRACTIONS.items():
                 style: dict[str, Any] = {"fontsize": SMALL, "color": FAINT}
-                self._text(places[name, fraction], self.y + 0.32, f"t = {at}", **style)
+                self._text(columns[name, fraction], self.y + 0.32, f"t = {at}", **style)
         self.y += 0.42
         for dataset, people in self.comparison.people.items():
             self._name(dataset, f"n = {people:,}", fontsize=SIZE - 1)
             for each in contexts:
                 if each.dataset == dataset:
-                    x = places[each.name, each.fraction]
+                    x = columns[each.name, each.fraction]
                     self._text(x, self.y + LINE / 2, context_figure(each), fontsize=SIZE - 1)
             self.y += LINE
         self._rule()
 
     def _legend(self) -> None:
         self.y += 0.14
-        for note in [*self.notes, "Beside them: mean reward, and in brackets relative to abse."]:
+        notes = explanation(self.comparison, sign="Grey")
+        for note in [*notes, "Beside them: mean reward, and in brackets relative to abse."]:
             self._text(MARGIN + 0.08, self.y + 0.08, note, ha="left", fontsize=SIZE - 1.5)
             self.y += 0.18

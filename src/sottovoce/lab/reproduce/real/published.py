@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sottovoce.lab.reproduce.real.cases import FRACTIONS, Player
-from sottovoce.lab.reproduce.real.comparison import Cell, rank_sums, ranks_of
+from sottovoce.lab.reproduce.real.comparison import TableCell, rank_sums, ranks_of
 from sottovoce.shared.errors import ExperimentError
 
 NAMES: Mapping[str, str] = {
@@ -53,7 +53,7 @@ def read_paper(path: Path) -> Paper:
         ) from error
 
 
-def paper_values(paper: Paper, cell: Cell) -> Mapping[Player, float]:
+def paper_values(paper: Paper, cell: TableCell) -> Mapping[Player, float]:
     """Return the paper's values of a cell, if it has any."""
     name = NAMES.get(cell.dataset, "")
     return paper.get((name, cell.epsilon, cell.epsilon_aux, cell.fraction), {})

@@ -1,6 +1,5 @@
 """The comparison as files to read: a CSV in long form, and Markdown."""
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -11,9 +10,9 @@ from sottovoce.lab.reproduce.real.comparison import (
     LEAST_REPS,
     LEVEL,
     TOO_FEW,
-    Cell,
     Context,
     Entry,
+    TableCell,
     behind,
     mean_ratios,
     rank_sums_at,
@@ -32,7 +31,7 @@ SIGN = "▲"
 class Comparison:
     """Everything that is told of the runs."""
 
-    cells: Sequence[Cell]
+    cells: Sequence[TableCell]
     contexts: Sequence[Context]
     people: Mapping[str, int]
     paper: Paper
@@ -47,7 +46,7 @@ class Comparison:
         """Those who are ranked."""
         return [entry.player for entry in self.cells[0].entries]
 
-    def blocks(self) -> Iterator[tuple[tuple[float, float], list[Cell]]]:
+    def blocks(self) -> Iterator[tuple[tuple[float, float], list[TableCell]]]:
         """Yield the cells of each pair of budgets."""
         for budgets, cells in groupby(
             self.cells, key=lambda cell: (cell.epsilon, cell.epsilon_aux)
@@ -70,34 +69,27 @@ def _digits(value: float | None, digits: int = 6) -> str:
     return "" if value is None else f"{value:.{digits}f}"
 
 
-def write_csv(comparison: Comparison, path: Path) -> None:
-    """Write one line for each player in each cell, and for what stands beside."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        for cell in comparison.cells:
-            paper = paper_values(comparison.paper, cell)
-            played = any(each.player.auxiliary for each in cell.entries)
-            auxiliary = f"{cell.epsilon_aux:g}" if played else ""
-            for each in cell.entries:
-                writer.writerow(
-                    [
-                        *(cell.dataset, f"{cell.epsilon:g}", auxiliary),
-                        *(f"{cell.fraction:g}", each.player.method, each.player.how),
-                        *(_digits(each.reward.mean), _digits(each.reward.standard_error)),
-                        *(_digits(each.ratio), _digits(each.ratio_se), f"{each.rank:g}"),
-                        *(int(each.best), int(each.significant)),
-                        _digits(paper.get(each.player), 3),
-                    ]
-                )
-        for beside in comparison.contexts:
-            writer.writerow(
-                [
-                    *(beside.dataset, "", "", f"{beside.fraction:g}", beside.name, ""),
-                    *(_digits(beside.reward.mean), _digits(beside.reward.standard_error)),
-                    *(_digits(beside.ratio), _digits(beside.ratio_se), "", "", "", ""),
-                ]
-            )
+def as_lines(comparison: Comparison) -> Iterator[list[object]]:
+    """Yield a line of ``COLUMNS`` for each player in each cell, and for what stands beside."""
+    for cell in comparison.cells:
+        paper = paper_values(comparison.paper, cell)
+        played = any(each.player.auxiliary for each in cell.entries)
+        auxiliary = f"{cell.epsilon_aux:g}" if played else ""
+        for each in cell.entries:
+            yield [
+                *(cell.dataset, f"{cell.epsilon:g}", auxiliary),
+                *(f"{cell.fraction:g}", each.player.method, each.player.how),
+                *_figures(each),
+                *(f"{each.rank:g}", int(each.best), int(each.significant)),
+                _digits(paper.get(each.player), 3),
+            ]
+    for beside in comparison.contexts:
+        where = (beside.dataset, "", "", f"{beside.fraction:g}", beside.name, "")
+        yield [*where, *_figures(beside), *("",) * 4]
+
+
+def _figures(of: Entry | Context) -> list[str]:
+    return [_digits(x) for x in (of.reward.mean, of.reward.standard_error, of.ratio, of.ratio_se)]
 
 
 def write_markdown(comparison: Comparison, path: Path) -> None:
