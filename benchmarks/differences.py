@@ -15,7 +15,7 @@ import numpy as np
 import sottovoce as sv
 from sottovoce.estimate.ldpmab.constants import Constants, constants
 from sottovoce.lab.environments import Exponential
-from sottovoce.lab.ldpmab import crowd
+from sottovoce.lab.ldpmab import policy
 from sottovoce.lab.means import mean_of
 from sottovoce.lab.simulation import Auxiliary, simulate
 from sottovoce.shared.partition import HALVINGS
@@ -68,7 +68,7 @@ def regret(epsilon: float, change: Any, **settings: Any) -> dict[str, float | No
         authors = constants(experiment)
         return authors._replace(**change(authors))
 
-    with patch.object(crowd, "constants", changed):
+    with patch.object(policy, "constants", changed):
         runs = [simulate(world, seed=seed, **settings) for seed in range(REPS)]
     mean = mean_of([float(run.regret[-1]) for run in runs])
     return {"mean": mean.mean, "standard_error": mean.standard_error}
