@@ -10,11 +10,10 @@ import pytest
 import sottovoce as sv
 from factories import CONTEXT, experiment
 from sottovoce.lab.local_server import LocalServer
-from sottovoce.server.store import log
+from sottovoce.server.store.log import ExperimentLog
 from sottovoce.shared import wire
 from support.databases import KINDS, new_database
 from support.http import get, metric, post, release_of, serving, until
-from support.stores import query
 
 CLINIC = sv.Population("clinic-b", 4.0, 500)
 METHODS = {
@@ -99,11 +98,9 @@ def test_a_snapshot_from_before_there_was_a_diagnosis_has_none(server: LocalServ
     found = server.store.snapshot(of.fingerprint)
     assert found is not None
     older = {name: each for name, each in json.loads(found[1]).items() if name != "diagnosis"}
-    (number,) = query(
-        server.store, "SELECT id FROM experiment WHERE fingerprint = :of", of=of.fingerprint
-    )[0]
     with server.store._database.transaction(writes=True) as connection:
-        log.replace_latest(connection, number, "standing", (found[0], json.dumps(older)))
+        log = ExperimentLog.of(connection, of.fingerprint)
+        log.replace_latest("standing", found[0], json.dumps(older))
     told = get(server, address(of)).json()
     assert told == {"learned": learned, "sources": [], "audit": None, "warnings": []}
     assert get(server, address(of, "")).status == 200

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from sottovoce.cli import main
 from sottovoce.server import learning
 from sottovoce.server.ingest import Ingest, Receipt
-from sottovoce.server.store import log, postgres, schema
+from sottovoce.server.store import postgres, schema, store
 
 if __name__ == "__main__":
     os.environ["MISTAKE"] = sys.argv.pop(1)
@@ -39,7 +39,7 @@ def forget_nonces() -> None:
         apply(connection, script.replace(",\n    UNIQUE (experiment, nonce)", ""))  # type: ignore[arg-type]
 
     schema._apply = without_index
-    log.choose_new = lambda reports, known: (list(reports), [True] * len(reports))
+    store.choose_new = lambda reports, known: (list(reports), [True] * len(reports))
 
 
 def commit_without_waiting_for_the_disk() -> None:

@@ -7,8 +7,8 @@ import psycopg
 from psycopg.errors import DiskFull, UniqueViolation
 from sqlalchemy import URL, Connection, create_engine, event, text
 
-from sottovoce.server.store import log
 from sottovoce.server.store.database import PATIENCE_SECONDS, Database, DuplicateNonce, LearnerLock
+from sottovoce.server.store.log import must_exist
 from sottovoce.shared.errors import StoreError, StoreFull
 
 # The first half of every advisory lock of ours ("Sovo"); the second is the experiment's number,
@@ -112,12 +112,12 @@ class Postgres(Database):
             with driver.pipeline():
                 locked = driver.execute(LOCKED, (fingerprint,))
                 driver.execute(APPENDED, (nonces, bodies, fingerprint))
-            log.must_exist((locked.fetchone() or (None,))[0], fingerprint)
+            must_exist((locked.fetchone() or (None,))[0], fingerprint)
             return
         with driver.pipeline():
             locked = driver.execute(LOCKED, (fingerprint,))
             end = driver.execute(END, (fingerprint,))
-        experiment = log.must_exist((locked.fetchone() or (None,))[0], fingerprint)
+        experiment = must_exist((locked.fetchone() or (None,))[0], fingerprint)
         after = (end.fetchone() or (0,))[0]
         columns = "report (experiment, position, nonce, body)"
         with (

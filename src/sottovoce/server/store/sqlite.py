@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import Connection, QueuePool, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 
-from sottovoce.server.store import log
 from sottovoce.server.store.database import PATIENCE_SECONDS, Database, DuplicateNonce, LearnerLock
+from sottovoce.server.store.log import ExperimentLog, must_exist
 from sottovoce.shared.errors import StoreError, StoreFull, must
 
 # Marks the file as a store, so that no other database is ever taken for one ("SovS").
@@ -87,7 +87,7 @@ class Sqlite(Database):
         """Write many rows with each statement. SQLite has one transaction at a time that writes."""
         driver = _driver(connection)
         found = driver.execute(END, (fingerprint,)).fetchone() or (None, 0)
-        experiment, after = log.must_exist(found[0], fingerprint), found[1]
+        experiment, after = must_exist(found[0], fingerprint), found[1]
         for some in _pieces(sorted(reports)):
             values = (experiment, after, *chain.from_iterable(some))
             driver.execute(_insert_statement(len(some)), values)
@@ -97,7 +97,7 @@ class Sqlite(Database):
         self, connection: Connection, fingerprint: str, nonces: Sequence[bytes]
     ) -> set[bytes]:
         """Ask in pieces."""
-        experiment = log.experiment_of(connection, fingerprint)
+        experiment = ExperimentLog.of(connection, fingerprint).experiment
         driver = _driver(connection)
         found: set[bytes] = set()
         for some in _pieces(nonces):

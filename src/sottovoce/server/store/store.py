@@ -1,17 +1,16 @@
 """The door to the server's database: experiments, their logs of reports, their releases."""
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sqlalchemy import make_url
+from sqlalchemy import make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from sottovoce.server.store import log, schema
-from sottovoce.server.store.database import Database, DuplicateNonce
-from sottovoce.server.store.log import LoggedRelease
+from sottovoce.server.store import schema
+from sottovoce.server.store.database import Database, DuplicateNonce, LearnerLock, in_transaction
+from sottovoce.server.store.log import ExperimentLog, LoggedRelease
 from sottovoce.server.store.postgres import Postgres
-from sottovoce.server.store.session import LearnerSession
 from sottovoce.server.store.sqlite import Sqlite
 from sottovoce.shared.errors import StoreError, must
 
@@ -45,15 +44,23 @@ class Store:
         with self._database.transaction() as connection:
             schema.check(connection)
 
-    def add_experiment(self, fingerprint: str, text: str, first_release: str) -> bool:
+    def add_experiment(self, fingerprint: str, table: str, first_release: str) -> bool:
         """Add an experiment with its first release; return False if it is there already."""
+        query = "INSERT INTO experiment (fingerprint, text) VALUES (:fingerprint, :text)"
+        query += " ON CONFLICT (fingerprint) DO NOTHING"
+        values = {"fingerprint": fingerprint, "text": table}
         with self._database.transaction(writes=True) as connection:
-            return log.add_experiment(connection, fingerprint, text, first_release)
+            is_new = connection.execute(text(query), values).rowcount == 1
+            if is_new:
+                first = LoggedRelease(1, 0, first_release)
+                ExperimentLog.of(connection, fingerprint).add_release(first)
+        return is_new
 
     def experiments(self) -> list[tuple[str, str]]:
         """Return the fingerprint and text of each experiment, oldest first."""
+        query = text("SELECT fingerprint, text FROM experiment ORDER BY id")
         with self._database.transaction() as connection:
-            return log.experiments(connection)
+            return [(fingerprint, table) for fingerprint, table in connection.execute(query)]
 
     def append(self, fingerprint: str, reports: Sequence[tuple[bytes, bytes]]) -> list[bool]:
         """Write reports (nonce, body) to the end of the log, each nonce once; all or nothing.
@@ -67,68 +74,149 @@ class Store:
         if not reports:
             return []
         database = self._database
-        new, is_new = log.choose_new(reports, set())
+        new, is_new = choose_new(reports, set())
         # Nearly always none was there before, and that is quicker to try than to ask.
         with suppress(DuplicateNonce), database.transaction(writes=True) as connection:
             database.append(connection, fingerprint, new)
             return is_new
         with database.transaction(writes=True) as connection:
             known = database.known(connection, fingerprint, [nonce for nonce, _ in new])
-            new, is_new = log.choose_new(reports, known)
+            new, is_new = choose_new(reports, known)
             if new:
                 database.append(connection, fingerprint, new)
         return is_new
 
     def read(self, fingerprint: str, *, after: int, limit: int) -> list[bytes]:
         """Return the bodies at the positions after + 1, after + 2, … in order."""
-        with self._database.transaction() as connection:
-            experiment = log.experiment_of(connection, fingerprint)
-            return log.read(connection, experiment, after=after, limit=limit)
+        with self._log(fingerprint) as log:
+            return log.read(after=after, limit=limit)
 
     def length(self, fingerprint: str) -> int:
         """Return the last position of the log."""
-        with self._database.transaction() as connection:
-            return log.length(connection, log.experiment_of(connection, fingerprint))
+        with self._log(fingerprint) as log:
+            return log.length()
 
     def releases(self, fingerprint: str, *, after: int = 0) -> list[LoggedRelease]:
         """Return the releases of later versions, in order."""
-        with self._database.transaction() as connection:
-            experiment = log.experiment_of(connection, fingerprint)
-            return log.releases(connection, experiment, after=after)
+        with self._log(fingerprint) as log:
+            return log.releases(after=after)
 
     def release(self, fingerprint: str, version: int) -> LoggedRelease | None:
         """Return one release, or None if there is none of that version."""
-        with self._database.transaction() as connection:
-            experiment = log.experiment_of(connection, fingerprint)
-            found = log.releases(connection, experiment, after=version - 1, until=version)
-            return found[0] if found else None
+        with self._log(fingerprint) as log:
+            return next(iter(log.releases(after=version - 1, until=version)), None)
 
     def newest(self, fingerprint: str) -> int:
         """Return the newest version of an experiment's releases."""
-        with self._database.transaction() as connection:
-            return log.newest(connection, log.experiment_of(connection, fingerprint))
+        with self._log(fingerprint) as log:
+            return log.newest()
 
     def newest_versions(self) -> dict[str, int]:
         """Return the newest version of each experiment, in one query."""
+        query = "SELECT fingerprint, max(version) FROM experiment JOIN release ON experiment = id"
         with self._database.transaction() as connection:
-            return log.newest_versions(connection)
+            rows = connection.execute(text(query + " GROUP BY fingerprint"))
+            return {row[0]: row[1] for row in rows}
 
     def snapshot(self, fingerprint: str) -> tuple[int, str] | None:
         """Return the learner's newest snapshot, and its position of the log."""
-        with self._database.transaction() as connection:
-            experiment = log.experiment_of(connection, fingerprint)
-            return log.latest(connection, experiment, "standing")
+        with self._log(fingerprint) as log:
+            return log.latest("standing")
 
-    def learner_session(self, fingerprint: str) -> LearnerSession | None:
+    def learner_session(self, fingerprint: str) -> "LearnerSession | None":
         """Try to become the learner of an experiment; None if another is."""
-        with self._database.transaction() as connection:
-            experiment = log.experiment_of(connection, fingerprint)
+        with self._log(fingerprint) as log:
+            experiment = log.experiment
         lock = self._database.try_lock(experiment, fingerprint=fingerprint)
         return None if lock is None else LearnerSession(self._database, experiment, lock)
 
     def close(self) -> None:
         """Close the connections that are not in use."""
         self._database.engine.dispose()
+
+    @contextmanager
+    def _log(self, fingerprint: str) -> Iterator[ExperimentLog]:
+        with self._database.transaction() as connection:
+            yield ExperimentLog.of(connection, fingerprint)
+
+
+class LearnerSession:
+    """Holds the learner's lock until it is closed, or the process or the connection dies.
+
+    All it does goes over the connection that holds the lock. So one that has lost the lock cannot
+    write any more, even if it does not know: every call raises StoreError from then on.
+    """
+
+    def __init__(self, database: Database, experiment: int, lock: LearnerLock) -> None:
+        self._database = database
+        self._experiment = experiment
+        self._lock = lock
+
+    def releases(self, *, after: int = 0) -> list[LoggedRelease]:
+        """Return the releases of later versions, in order."""
+        with self._log() as log:
+            return log.releases(after=after)
+
+    def read(self, *, after: int, limit: int) -> list[bytes]:
+        """Return the reports at the positions after + 1, after + 2, … in order."""
+        with self._log() as log:
+            return log.read(after=after, limit=limit)
+
+    def length(self) -> int:
+        """Return the last position of the log."""
+        with self._log() as log:
+            return log.length()
+
+    def saved(self) -> tuple[int, str] | None:
+        """Return the newest saved learner: the position it had come to, and its state."""
+        with self._log() as log:
+            return log.latest("saved")
+
+    def publish(
+        self,
+        releases: Sequence[LoggedRelease],
+        *,
+        snapshot: tuple[int, str] | None = None,
+        saved: tuple[int, str] | None = None,
+    ) -> None:
+        """Write the next releases, and replace the snapshot and the saved learner; all or nothing.
+
+        The version of the first has to follow the newest, and each the one before.
+        """
+        with self._log(writes=True) as log:
+            for release in releases:
+                log.add_release(release)
+            if snapshot is not None:
+                log.replace_latest("standing", *snapshot)
+            if saved is not None:
+                log.replace_latest("saved", *saved)
+
+    def close(self) -> None:
+        """Let go of the lock, if it is not lost already."""
+        with suppress(StoreError), self._database.errors_translated():
+            self._lock.release()
+
+    @contextmanager
+    def _log(self, *, writes: bool = False) -> Iterator[ExperimentLog]:
+        connection = self._lock.connection
+        # SQLAlchemy would quietly connect again, to a session without the lock.
+        if connection.closed or connection.invalidated:
+            raise StoreError("the learner's session must hold its lock; it was closed or lost")
+        with self._database.errors_translated(), in_transaction(connection, writes=writes):
+            yield ExperimentLog(connection, self._experiment)
+
+
+def choose_new(
+    reports: Sequence[tuple[bytes, bytes]], known: set[bytes]
+) -> tuple[list[tuple[bytes, bytes]], list[bool]]:
+    """Return the reports whose nonce comes for the first time, and of each whether it does."""
+    seen, new, is_new = set(known), [], []
+    for report in reports:
+        is_new.append(report[0] not in seen)
+        if is_new[-1]:
+            seen.add(report[0])
+            new.append(report)
+    return new, is_new
 
 
 def _database(url: str) -> Database:
