@@ -10,7 +10,7 @@ import sottovoce as sv
 from sottovoce.server import metrics
 from sottovoce.server.app import ROUTES
 from sottovoce.server.openapi import document
-from sottovoce.server.settings import Settings
+from sottovoce.server.settings import ServerSettings
 from sottovoce.shared.experiment import Experiment, Population
 from support.commands import COMMANDS
 from support.paths import ROOT
@@ -70,7 +70,7 @@ def test_every_option_is_listed_with_its_default(name: str) -> None:
 
 
 def test_every_address_is_listed_with_its_statuses() -> None:
-    settings = Settings(database="sqlite://", key=Path("key"), token="")
+    settings = ServerSettings(database="sqlite://", key=Path("key"), token="")
     described = {
         f"`{method.upper()} {path}`": set(entry["responses"])
         for path, entries in document(settings)["paths"].items()

@@ -16,13 +16,13 @@ from sottovoce.server.body import reports_in
 from sottovoce.server.catalogue import Catalogue
 from sottovoce.server.ingest import Ingest, Receipt
 from sottovoce.server.keys import SigningKey
-from sottovoce.server.settings import Settings
+from sottovoce.server.settings import ServerSettings
 from sottovoce.server.store.store import LoggedRelease, Store
 from sottovoce.shared import wire
 from sottovoce.shared.experiment import canonical_json
 from support.http import as_json, report_for
 
-SETTINGS = Settings(database="", key=Path(), token="")
+SETTINGS = ServerSettings(database="", key=Path(), token="")
 
 
 def request(kind: str) -> Request:

@@ -17,7 +17,7 @@ import sottovoce as sv
 from sottovoce.lab.local_server import LocalServer
 from sottovoce.server.keys import SigningKey
 from sottovoce.server.serve import Listening, serve
-from sottovoce.server.settings import Settings
+from sottovoce.server.settings import ServerSettings
 from sottovoce.server.store.store import Store
 from sottovoce.shared import wire
 
@@ -127,7 +127,7 @@ def serving(
     wait: until it is ready; otherwise until it answers at all.
     """
     key = SigningKey.read_or_create(folder / "key.pem")
-    settings = Settings(
+    settings = ServerSettings(
         database=database or f"sqlite:///{folder}/store.db",
         key=folder / "key.pem",
         token=TOKEN,

@@ -13,7 +13,7 @@ from sottovoce.server.app import create_app
 from sottovoce.server.keys import SigningKey
 from sottovoce.server.learning import learn_until
 from sottovoce.server.serve import Listening
-from sottovoce.server.settings import Settings
+from sottovoce.server.settings import ServerSettings
 from sottovoce.server.store.store import Store
 from support.http import TOKEN, get, until
 
@@ -22,7 +22,7 @@ from support.http import TOKEN, get, until
 def serving_here(folder: Path, experiments: Sequence[sv.Experiment]) -> Iterator[LocalServer]:
     """Run the worker and the learner of a server in threads, and stop them in the end."""
     key = SigningKey.create(folder / "key.pem")
-    settings = Settings(
+    settings = ServerSettings(
         database=f"sqlite:///{folder}/store.db",
         key=folder / "key.pem",
         token=TOKEN,

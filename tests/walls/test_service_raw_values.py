@@ -25,7 +25,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.lab.local_server import LocalServer
-from sottovoce.server.settings import Settings
+from sottovoce.server.settings import ServerSettings
 from sottovoce.server.store.store import Store
 from sottovoce.shared import wire
 from support.canaries import (
@@ -115,7 +115,7 @@ def service(folder: Path) -> Iterator[Service]:
         until(lambda: b"Experiment   running" in (folder / "out.log").read_bytes())
         (url,) = re.findall(r"Serving at (\S+)", (folder / "out.log").read_text())
         database = f"sqlite:///{folder}/sottovoce.db"
-        settings = Settings(database=database, key=folder / "sottovoce.key", token=TOKEN)
+        settings = ServerSettings(database=database, key=folder / "sottovoce.key", token=TOKEN)
         local = LocalServer(url, "", Store.open(database), settings)
         experiments = tuple(sv.Experiment.from_toml(folder / f"{name}.toml") for name in FILES)
         for each in experiments:

@@ -95,12 +95,14 @@ class Serve(Command, extra="server"):
     def __call__(self) -> None:
         from sottovoce.server.keys import SigningKey
         from sottovoce.server.serve import Listening, serve
-        from sottovoce.server.settings import Settings
+        from sottovoce.server.settings import ServerSettings
         from sottovoce.server.store.store import Store
 
         begun = tuple(Experiment.from_toml(path) for path in self.experiments or [])
         token = os.environ.get(TOKEN) or secrets.token_urlsafe(24)
-        settings = Settings(database=self.database, key=self.key, token=token, experiments=begun)
+        settings = ServerSettings(
+            database=self.database, key=self.key, token=token, experiments=begun
+        )
         Store.open(self.database).close()  # so that a mistake in the address is told here, at once
         public = SigningKey.read_or_create(self.key).public.hex()
         listening = Listening.on(self.host, self.port)

@@ -12,7 +12,7 @@ from pathlib import Path
 from sottovoce.device.transport import Request, Response, send
 from sottovoce.server.keys import SigningKey
 from sottovoce.server.serve import Listening, serve
-from sottovoce.server.settings import Settings
+from sottovoce.server.settings import ServerSettings
 from sottovoce.server.store.store import Store
 from sottovoce.shared.errors import StoreError, TransportError
 from sottovoce.shared.experiment import Experiment
@@ -31,7 +31,7 @@ class LocalServer:
     url: str
     key: str
     store: Store
-    settings: Settings
+    settings: ServerSettings
 
     def get(self, path: str) -> Response:
         """Ask for a page."""
@@ -60,11 +60,11 @@ def running(
     """Start a server on the loopback address, and stop it in the end.
 
     database: a new SQLite file, gone in the end, unless it is given.
-    measured: see ``Settings``.
+    measured: see ``ServerSettings``.
     """
     with tempfile.TemporaryDirectory(prefix="sottovoce-") as folder:
         key = SigningKey.create(Path(folder) / "key.pem")
-        settings = Settings(
+        settings = ServerSettings(
             database=database or f"sqlite:///{folder}/reports.db",
             key=Path(folder) / "key.pem",
             token=secrets.token_urlsafe(24),

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from sottovoce.server import endpoints
 from sottovoce.server.responses import RequestMetrics, problem
-from sottovoce.server.settings import Settings
+from sottovoce.server.settings import ServerSettings
 from sottovoce.server.worker import Worker
 from sottovoce.shared.errors import SottovoceError
 
@@ -81,7 +81,7 @@ MIDDLEWARE = {
 }
 
 
-def create_app(settings: Settings) -> RequestMetrics:
+def create_app(settings: ServerSettings) -> RequestMetrics:
     """Make the application of one worker."""
 
     @contextlib.asynccontextmanager

@@ -11,7 +11,7 @@ from functools import cached_property
 from sottovoce.server.formatting import rounded_to_levels, ticks
 from sottovoce.shared.partition import Box
 from sottovoce.shared.release import BinPolicy, Release
-from sottovoce.shared.schema import Feature, Numeric
+from sottovoce.shared.schema import Numeric
 
 # All lengths are those of the drawing's own scale; it grows and shrinks with the page.
 WIDTH, HEIGHT, STRIP = 760, 440, 96
@@ -57,16 +57,6 @@ class Dot:
     radius: float
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
-    """The name of an arm, on the region that has settled on it."""
-
-    arm: int
-    text: str
-    x: float
-    y: float
-
-
 @dataclass(frozen=True)
 class BinMap:
     """The drawing of a release whose contexts have one feature, or two."""
@@ -98,7 +88,9 @@ class BinMap:
     def ticks_across(self) -> list[Tick]:
         """The ticks of the first feature."""
         feature = self.release.experiment.context[0]
-        most = max(2, int(WIDTH / LETTER) // (_longest(feature) + 2))
+        levels = ("",) if isinstance(feature, Numeric) else feature.levels
+        longest = max(len(_short(level)) for level in levels)
+        most = max(2, int(WIDTH / LETTER) // (longest + 2))
         return [(self.left + at * WIDTH, _short(label)) for at, label in ticks(feature, most=most)]
 
     @cached_property
@@ -134,8 +126,11 @@ class BinMap:
         text = f"{len(policy.live)} arms"
         return text if len(policy.live) > MOST_DOTS and box.has_room_for(text) else ""
 
-    def labels(self) -> Iterator[Label]:
-        """Name the arm of each region whose bins have all settled on one, where there is room."""
+    def labels(self) -> Iterator[tuple[int, str, float, float]]:
+        """Name the arm of each region whose bins have all settled on one, where there is room.
+
+        Yield the arm, what is written, and where: x, y.
+        """
         release = self.release
         agreed = {policy.path: policy.arms[0] for policy in release.bins if policy.settled}
         for path in sorted(release.partition.cuts, key=len, reverse=True):
@@ -147,16 +142,11 @@ class BinMap:
             box = self.rectangle(rounded_to_levels(release, release.partition.box(path)))
             for text in (f"{arm + 1} {release.experiment.arms[arm]}", str(arm + 1)):
                 if box.has_room_for(text + " "):
-                    yield Label(arm, text, *box.middle)
+                    yield arm, text, *box.middle
                     break
 
     def _down(self, position: float) -> float:
         return TOP + (1 - position) * self.height
-
-
-def _longest(feature: Feature) -> int:
-    levels = ("",) if isinstance(feature, Numeric) else feature.levels
-    return max(len(_short(level)) for level in levels)
 
 
 def _short(text: str) -> str:

@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 from sottovoce.server import metrics
 from sottovoce.server.responses import RequestFailed
-from sottovoce.server.settings import Settings
+from sottovoce.server.settings import ServerSettings
 from sottovoce.shared import wire
 from sottovoce.shared.errors import Rejection, WireError
 
@@ -28,7 +28,7 @@ def status_of(reason: Rejection) -> int:
     return 400 if reason in MALFORMED else 404 if reason in UNKNOWN else 422
 
 
-async def read_body(request: Request, settings: Settings) -> bytes:
+async def read_body(request: Request, settings: ServerSettings) -> bytes:
     """Read a whole body: not too large, and not too slowly."""
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > settings.most_bytes:
@@ -48,12 +48,12 @@ async def read_body(request: Request, settings: Settings) -> bytes:
     return b"".join(pieces)
 
 
-def _too_large(settings: Settings) -> RequestFailed:
+def _too_large(settings: ServerSettings) -> RequestFailed:
     return RequestFailed(413, f"a body must have at most {settings.most_bytes} bytes")
 
 
 def reports_in(
-    request: Request, body: bytes, settings: Settings, *, batch: bool
+    request: Request, body: bytes, settings: ServerSettings, *, batch: bool
 ) -> Sequence[bytes]:
     """Return the compact reports of a body."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -73,12 +73,12 @@ def reports_in(
     return reports
 
 
-def _check_count(reports: Sequence[object], settings: Settings) -> None:
+def _check_count(reports: Sequence[object], settings: ServerSettings) -> None:
     if len(reports) > settings.most_reports:
         raise RequestFailed(413, f"a batch must have at most {settings.most_reports} reports")
 
 
-def _entries(body: bytes, settings: Settings) -> list[Any]:
+def _entries(body: bytes, settings: ServerSettings) -> list[Any]:
     """Read a JSON list; each report in it is still to be read."""
     entries = wire.parsed(body, kind="batch")
     if not isinstance(entries, list):

@@ -33,17 +33,15 @@ class Bin:
 
 def bins_of(release: Release) -> list[Bin]:
     """Describe every bin of a release, in its order; once, for a page is asked for often."""
-    if bins_of not in release.derived:
-        release.derived[bins_of] = [_bin(release, policy) for policy in release.bins]
-    bins: list[Bin] = release.derived[bins_of]
-    return bins
-
-
-def _bin(release: Release, policy: BinPolicy) -> Bin:
-    box = release.partition.box(policy.path)
-    rounded = rounded_to_levels(release, box)
-    size = math.prod(high - low for low, high in rounded)
-    return Bin(policy, rounded, describe(release, box), size)
+    found: list[Bin] = release.derived.get(bins_of, [])
+    if not found:
+        for policy in release.bins:
+            box = release.partition.box(policy.path)
+            rounded = rounded_to_levels(release, box)
+            size = math.prod(high - low for low, high in rounded)
+            found.append(Bin(policy, rounded, describe(release, box), size))
+        release.derived[bins_of] = found
+    return found
 
 
 def rounded_to_levels(release: Release, box: Box) -> Box:

@@ -41,8 +41,12 @@ EXPERIMENT_GAUGES = (
     ("release", "release.version", "The newest release."),
     ("bins", "bins", "Bins of the newest release."),
     ("settled_bins", "settled_bins", "Bins with one arm left."),
-    ("late_reports", "late_reports", "Counted reports that were made for an older release."),
-    ("dropped_cells", "dropped_cells", "Cells of late reports that were no longer contested."),
+    ("late_reports", "counts.late_reports", "Counted reports that were made for an older release."),
+    (
+        "dropped_cells",
+        "counts.dropped_cells",
+        "Cells of late reports that were no longer contested.",
+    ),
 )
 # Of each auxiliary population, likewise in SourceSummary.
 SOURCE_GAUGES = (

@@ -3,7 +3,7 @@
 from importlib.metadata import version
 from typing import Any
 
-from sottovoce.server.settings import Settings
+from sottovoce.server.settings import ServerSettings
 from sottovoce.shared.methods import method_names
 
 Json = dict[str, Any]
@@ -25,6 +25,7 @@ _DATABASE = (503, 507)
 _BODY = (400, 408, 413, 415, 422, 429, *_DATABASE)
 _TOKEN = (401, 403)
 
+_COUNT, _TEXT, _ANYTHING = {"type": "integer", "minimum": 0}, {"type": "string"}, Json()
 _FINGERPRINT = {"type": "string", "pattern": "^[0-9a-f]{16}$"}
 _EXPERIMENT = {
     "name": "experiment",
@@ -43,12 +44,12 @@ _KNOWN = {
     "name": "If-None-Match",
     "in": "header",
     "description": "The ETag of the copy that one has.",
-    "schema": {"type": "string"},
+    "schema": _TEXT,
 }
 _ADMIN: Json = {"security": [{"administrator": []}]}
 
 
-def document(settings: Settings) -> Json:
+def document(settings: ServerSettings) -> Json:
     """Return the document of a server with these settings."""
     return {
         "openapi": "3.1.0",
@@ -62,9 +63,7 @@ def document(settings: Settings) -> Json:
         "paths": {
             **_reports(settings.most_reports),
             **_experiments(),
-            **_one_experiment("/experiments/{experiment}"),
-            **_releases("/experiments/{experiment}/releases"),
-            **_service(),
+            **{path: {"get": operation} for path, operation in _readable().items()},
         },
         "components": {
             "schemas": _schemas(),
@@ -74,91 +73,73 @@ def document(settings: Settings) -> Json:
 
 
 def _reports(most: int) -> Json:
-    several = {"type": "array", "items": _ref("Report"), "maxItems": most}
-    return {
-        "/reports": {
-            "post": _operation(
-                "Store one report.",
-                _ref("Receipt"),
-                errors=(404, *_BODY),
-                description="Answered once the report is durably stored. A report that is sent"
-                " again is not counted again.",
-                requestBody=_report_body(_ref("Report")),
-            )
-        },
-        "/reports/batch": {
-            "post": _operation(
-                f"Store up to {most} reports.",
-                _ref("Receipt"),
-                errors=_BODY,
-                description="The receipt lists those that are refused; the others are stored.",
-                requestBody=_report_body(several),
-            )
-        },
-    }
+    one = _operation(
+        "Store one report.",
+        _ref("Receipt"),
+        errors=(404, *_BODY),
+        description="Answered once the report is durably stored. A report that is sent"
+        " again is not counted again.",
+        requestBody=_report_body(_ref("Report")),
+    )
+    several = _operation(
+        f"Store up to {most} reports.",
+        _ref("Receipt"),
+        errors=_BODY,
+        description="The receipt lists those that are refused; the others are stored.",
+        requestBody=_report_body({**_list(_ref("Report")), "maxItems": most}),
+    )
+    return {"/reports": {"post": one}, "/reports/batch": {"post": several}}
 
 
 def _experiments() -> Json:
-    listed = {"experiments": {"type": "array", "items": _ref("Experiment")}}
+    bodies = {"application/json": _ref("Settings"), "application/toml": _TEXT}
     post = _operation(
         "Begin an experiment.",
         _ref("Experiment"),
         errors=(*_TOKEN, *_BODY),
-        requestBody=_body(
-            {"application/json": _ref("Settings"), "application/toml": {"type": "string"}}
-        ),
+        requestBody=_body(bodies),
         **_ADMIN,
     )
     post["responses"]["201"] = _content("It has begun.", "application/json", _ref("Experiment"))
-    get = _operation(
-        "List all experiments.", _object(**listed), errors=(*_TOKEN, *_DATABASE), **_ADMIN
-    )
+    listed = _object(experiments=_list(_ref("Experiment")))
+    get = _operation("List all experiments.", listed, errors=(*_TOKEN, *_DATABASE), **_ADMIN)
     return {"/experiments": {"post": post, "get": get}}
 
 
-def _one_experiment(path: str) -> Json:
-    parts = {
+def _readable() -> Json:
+    """Describe what anybody may read."""
+    path = "/experiments/{experiment}"
+    of: Json = {"errors": (404, *_DATABASE), "parameters": [_EXPERIMENT]}
+    about = {
         "status": ("How far the log and the learner are.", "Status"),
         "certificates": ("Why each arm was dropped.", "Certificates"),
         "estimates": ("What is known of each arm in each bin.", "Estimates"),
         "diagnosis": ("What each auxiliary population brings.", "Diagnosis"),
         "releases": ("Which releases there are: from 1 to the current one.", "Releases"),
     }
-    more: Json = {"errors": (404, *_DATABASE), "parameters": [_EXPERIMENT]}
-    page = _operation("All of it, for people.", {"type": "string"}, kind="text/html", **more)
-    return {path: {"get": page}} | {
-        f"{path}/{part}": {"get": _operation(summary, _ref(name), **more)}
-        for part, (summary, name) in parts.items()
-    }
-
-
-def _releases(path: str) -> Json:
-    found = {}
-    for last, summary, parameters in (
-        ("current", "The newest release, signed.", [_EXPERIMENT, _KNOWN]),
-        ("{version}", "Any release, signed.", [_EXPERIMENT, _VERSION, _KNOWN]),
-    ):
-        release = _operation(
-            summary, _ref("SignedRelease"), errors=(404, *_DATABASE), parameters=parameters
-        )
-        release["responses"]["200"]["headers"] = {"ETag": {"schema": {"type": "string"}}}
-        release["responses"]["304"] = {"description": "The copy that one has is this one."}
-        found[f"{path}/{last}"] = {"get": release}
-    return found
-
-
-def _service() -> Json:
-    anything: Json = {}
-    ready = "Whether reports can be stored just now."
     counts = "Counts in Prometheus's format."
-    operations = {
-        "/keys": _operation("The public key that signs.", _object(keys=anything)),
-        "/health": _operation("Whether this worker runs.", _object(status=anything)),
-        "/ready": _operation(ready, _object(status=anything), errors=_DATABASE),
-        "/metrics": _operation(counts, {"type": "string"}, kind="text/plain", errors=_DATABASE),
+    ready = "Whether reports can be stored just now."
+    return {
+        path: _operation("All of it, for people.", _TEXT, kind="text/html", **of),
+        **{
+            f"{path}/{at}": _operation(what, _ref(name), **of) for at, (what, name) in about.items()
+        },
+        f"{path}/releases/current": _release("The newest release, signed.", _EXPERIMENT),
+        f"{path}/releases/{{version}}": _release("Any release, signed.", _EXPERIMENT, _VERSION),
+        "/keys": _operation("The public key that signs.", _object(keys=_ANYTHING)),
+        "/health": _operation("Whether this worker runs.", _object(status=_ANYTHING)),
+        "/ready": _operation(ready, _object(status=_ANYTHING), errors=_DATABASE),
+        "/metrics": _operation(counts, _TEXT, kind="text/plain", errors=_DATABASE),
         "/openapi.json": _operation("This document.", {"type": "object"}),
     }
-    return {path: {"get": operation} for path, operation in operations.items()}
+
+
+def _release(summary: str, *path: Json) -> Json:
+    errors, parameters = (404, *_DATABASE), [*path, _KNOWN]
+    release = _operation(summary, _ref("SignedRelease"), errors=errors, parameters=parameters)
+    release["responses"]["200"]["headers"] = {"ETag": {"schema": _TEXT}}
+    release["responses"]["304"] = {"description": "The copy that one has is this one."}
+    return release
 
 
 def _operation(
@@ -181,10 +162,8 @@ def _content(description: str, kind: str, schema: Json) -> Json:
 
 
 def _body(schemas: dict[str, Json]) -> Json:
-    return {
-        "required": True,
-        "content": {kind: {"schema": schema} for kind, schema in schemas.items()},
-    }
+    content = {kind: {"schema": schema} for kind, schema in schemas.items()}
+    return {"required": True, "content": content}
 
 
 def _report_body(schema: Json) -> Json:
@@ -194,6 +173,10 @@ def _report_body(schema: Json) -> Json:
 
 def _ref(name: str) -> Json:
     return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _list(items: Json, **more: Any) -> Json:
+    return {"type": "array", "items": items, **more}
 
 
 def _object(**properties: Json) -> Json:
@@ -227,25 +210,22 @@ def _report(**answer: Any) -> Json:
 
 def _settings() -> Json:
     """Describe what an experiment is made of: the keys of its TOML file."""
-    name = {"type": "string", "minLength": 1}
-    names = {"type": "array", "items": name, "minItems": 2, "uniqueItems": True}
-    ends = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+    number, name = {"type": "number"}, {"type": "string", "minLength": 1}
+    names = _list(name, minItems=2, uniqueItems=True)
+    ends = _list(number, minItems=2, maxItems=2)
     epsilon = {"type": "number", "minimum": 1e-9, "maximum": 1e6}
-    shares = {"type": "array", "items": {"type": "number", "minimum": 0, "maximum": 1}}
-    features = [
-        _closed({"name": name, kind: values})
-        for kind, values in (("numeric", ends), ("ordinal", names), ("categorical", names))
-    ]
+    shares = _list({"type": "number", "minimum": 0, "maximum": 1})
+    kinds = (("numeric", ends), ("ordinal", names), ("categorical", names))
+    features = [_closed({"name": name, kind: values}) for kind, values in kinds]
     population = {"name": name, "epsilon": epsilon, "users": _whole(0, 2**53), "behaviour": shares}
-    auxiliary = _closed(population, optional=("behaviour",))
     method = {"type": "object", "required": ["name"]}
     properties = {
         "arms": names,
-        "context": {"type": "array", "items": {"oneOf": features}, "minItems": 1},
+        "context": _list({"oneOf": features}, minItems=1),
         "epsilon": epsilon,
         "name": name,
         "horizon": _whole(1, 2**53),
-        "auxiliary": {"type": "array", "items": auxiliary},
+        "auxiliary": _list(_closed(population, optional=("behaviour",))),
         "method": {"oneOf": [{"enum": method_names()}, method]},
         "release_every": _whole(1, 2**53),
         "seed": _whole(0, 2**53),
@@ -254,19 +234,18 @@ def _settings() -> Json:
 
 
 def _schemas() -> Json:
-    count, text, anything = {"type": "integer", "minimum": 0}, {"type": "string"}, Json()
-    ranking = {"type": "array", "items": _whole(0, 255), "maxItems": 255}
-    refused = {"type": "array", "items": _object(index=count, reason=text)}
     return {
         "Report": {"oneOf": [_ref("ReportOfASet"), _ref("ReportOfNumbers")]},
         "ReportOfASet": _report(
             question=_whole(0, 65535),
-            ranking=ranking,
+            ranking=_list(_whole(0, 255), maxItems=255),
             set={"type": "string", "pattern": "^([0-9a-f]{2})*$"},
         ),
-        "ReportOfNumbers": _report(payload={"type": "array", "items": {"type": "number"}}),
+        "ReportOfNumbers": _report(payload=_list({"type": "number"})),
         "Settings": _settings(),
-        "Receipt": _object(stored=count, repeated=count, refused=refused),
+        "Receipt": _object(
+            stored=_COUNT, repeated=_COUNT, refused=_list(_object(index=_COUNT, reason=_TEXT))
+        ),
         "SignedRelease": _object(
             sottovoce={"const": 1},
             kind={"const": "signed release"},
@@ -275,12 +254,14 @@ def _schemas() -> Json:
             release={"type": "string", "description": "The release's canonical JSON."},
         ),
         "Experiment": _object(
-            experiment=_FINGERPRINT, name=text, arms=anything, populations=anything
+            experiment=_FINGERPRINT, name=_TEXT, arms=_ANYTHING, populations=_ANYTHING
         ),
-        "Status": _object(experiment=_FINGERPRINT, name=text, stored=count, learned=count),
-        "Certificates": _object(learned=count, certificates=anything),
-        "Estimates": _object(learned=count, estimates=anything),
-        "Diagnosis": _object(learned=count, sources=anything, audit=anything, warnings=anything),
-        "Releases": _object(current=count),
-        "Error": _object(error=text, reason=text) | {"required": ["error"]},
+        "Status": _object(experiment=_FINGERPRINT, name=_TEXT, stored=_COUNT, learned=_COUNT),
+        "Certificates": _object(learned=_COUNT, certificates=_ANYTHING),
+        "Estimates": _object(learned=_COUNT, estimates=_ANYTHING),
+        "Diagnosis": _object(
+            learned=_COUNT, sources=_ANYTHING, audit=_ANYTHING, warnings=_ANYTHING
+        ),
+        "Releases": _object(current=_COUNT),
+        "Error": _object(error=_TEXT, reason=_TEXT) | {"required": ["error"]},
     }

@@ -16,7 +16,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from sottovoce.estimate.history import Certificate
-from sottovoce.estimate.method import CellEstimate
 from sottovoce.server.bin_map import BinMap
 from sottovoce.server.diagnosis import AuditSummary, SourceSummary
 from sottovoce.server.formatting import (
@@ -89,9 +88,8 @@ class LiveArm:
         """The two ends of its interval and the middle between them, in per cent of [0, 1]."""
         if self.estimate is None or self.radius is None:
             return None
-        low, middle, high = (
-            100 * min(max(self.estimate + side * self.radius, 0.0), 1.0) for side in (-1, 0, 1)
-        )
+        ends = (self.estimate + side * self.radius for side in (-1, 0, 1))
+        low, middle, high = (100 * min(max(end, 0.0), 1.0) for end in ends)
         return low, middle, high
 
 
@@ -149,16 +147,15 @@ def _shares(bins: Sequence[Bin]) -> dict[int | None, float]:
 
 
 def _live_arms(status: ExperimentStatus) -> Callable[[BinPolicy], list[LiveArm]]:
-    known = {(each.path, each.arm): each for each in status.snapshot.estimates}
+    estimates = status.snapshot.estimates
+    known = {(each.path, each.arm): (each.estimate, each.radius) for each in estimates}
     arms = status.release.experiment.arms
 
     def live_arms(policy: BinPolicy) -> list[LiveArm]:
         propensities = dict(zip(policy.arms, policy.propensities, strict=True))
-        unknown = CellEstimate(policy.path, "", None, None)
+        unknown = (None, None)
         cells = [(arm, known.get((policy.path, arms[arm]), unknown)) for arm in policy.live]
-        return [
-            LiveArm(arm, propensities.get(arm), cell.estimate, cell.radius) for arm, cell in cells
-        ]
+        return [LiveArm(arm, propensities.get(arm), *numbers) for arm, numbers in cells]
 
     return live_arms
 
@@ -207,7 +204,7 @@ def _split(release: Release, path: str, axis: int) -> str:
     return f"{text} into {halves[0]} and {halves[1]}"
 
 
-def _largest(bins: Sequence[Bin], most: int) -> list[Bin]:
+def largest(bins: Sequence[Bin], most: int) -> list[Bin]:
     """Choose the bins with most contexts, and leave them in their order."""
     ranked = sorted(range(len(bins)), key=lambda i: -bins[i].size)[:most]
     return [bins[i] for i in sorted(ranked)]
@@ -222,12 +219,6 @@ _TEMPLATES = Environment(
 )
 _TEMPLATES.globals |= GLOBALS | {"verdict": verdict}
 _TEMPLATES.filters |= {
-    "decimal": decimal,
-    "fixed": fixed,
-    "largest": _largest,
-    "odds": odds,
-    "percent": percent,
-    "thousands": thousands,
-    "worth": worth,
+    each.__name__: each for each in (decimal, fixed, largest, odds, percent, thousands, worth)
 }
 _PAGE = _TEMPLATES.get_template("page.html")

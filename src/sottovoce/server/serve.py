@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 
-from sottovoce.server.settings import Settings
+from sottovoce.server.settings import ServerSettings
 from sottovoce.shared.errors import SottovoceError
 
 logger = logging.getLogger(__name__)
@@ -55,13 +55,18 @@ class Listening:
         # A server that was killed can be started again at once.
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         deadline = time.monotonic() + patience
-        while trouble := _bind(bound, host, port):
-            is_taken = isinstance(trouble, OSError) and trouble.errno == errno.EADDRINUSE
-            if not is_taken or time.monotonic() > deadline:
-                bound.close()
-                raise SottovoceError(f"{host}:{port} must be free to listen on; {trouble}")
+        while True:
+            try:
+                bound.bind((host, port))
+                bound.listen(2048)
+                return cls(host, bound.getsockname()[1], (bound,))
+            except (OSError, OverflowError) as trouble:
+                is_taken = isinstance(trouble, OSError) and trouble.errno == errno.EADDRINUSE
+                if not is_taken or time.monotonic() > deadline:
+                    bound.close()
+                    text = f"{host}:{port} must be free to listen on; {trouble}"
+                    raise SottovoceError(text) from None
             time.sleep(0.05)
-        return cls(host, bound.getsockname()[1], (bound,))
 
     def close(self) -> None:
         """Listen no more."""
@@ -74,18 +79,8 @@ class Listening:
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
 
-def _bind(bound: socket.socket, host: str, port: int) -> OSError | OverflowError | None:
-    """Listen, or return the error."""
-    try:
-        bound.bind((host, port))
-        bound.listen(2048)
-    except (OSError, OverflowError) as trouble:
-        return trouble
-    return None
-
-
 def serve(
-    settings: Settings,
+    settings: ServerSettings,
     listening: Listening,
     *,
     workers: int = 1,
@@ -174,7 +169,7 @@ def _end(supervised: Sequence[_Supervised]) -> None:
             process.join()
 
 
-def _work(settings: Settings, listening: Listening, metrics: str) -> None:
+def _work(settings: ServerSettings, listening: Listening, metrics: str) -> None:
     """Be a worker, until SIGTERM."""
     _begin()
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics  # before the metrics are imported
@@ -201,7 +196,7 @@ def _work(settings: Settings, listening: Listening, metrics: str) -> None:
     uvicorn.Server(config).run(sockets=list(listening.sockets))
 
 
-def _learn(settings: Settings) -> None:
+def _learn(settings: ServerSettings) -> None:
     """Be the learner, until SIGTERM."""
     _begin()
     stopping = threading.Event()

@@ -9,7 +9,7 @@ MEBIBYTE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ServerSettings:
     """The settings of one server.
 
     database: ``sqlite:///…`` or ``postgresql://…``

@@ -97,19 +97,9 @@ class ExperimentStatus:
         return self.bins - len(self.release.contested)
 
     @property
-    def reports(self) -> dict[str, int]:
-        """How many reports of each population were counted."""
-        return self.snapshot.status.reports if self.snapshot.status else {}
-
-    @property
-    def late_reports(self) -> int:
-        """How many of them were made for an older release."""
-        return self.snapshot.status.late_reports if self.snapshot.status else 0
-
-    @property
-    def dropped_cells(self) -> int:
-        """How many of their cells were no longer contested, and left out."""
-        return self.snapshot.status.dropped_cells if self.snapshot.status else 0
+    def counts(self) -> Status:
+        """What the learner has counted; nothing before its first snapshot."""
+        return self.snapshot.status or Status(0, {}, 0, 0, 0, 0, 0)
 
     @property
     def diagnosis(self) -> DiagnosisSummary:

@@ -6,7 +6,7 @@ from sottovoce.estimate.learner import Learner
 from sottovoce.server.catalogue import Catalogue
 from sottovoce.server.ingest import Ingest
 from sottovoce.server.keys import SigningKey
-from sottovoce.server.settings import Settings
+from sottovoce.server.settings import ServerSettings
 from sottovoce.server.store.store import Store
 from sottovoce.shared import wire
 from sottovoce.shared.experiment import Experiment, canonical_json
@@ -16,25 +16,20 @@ from sottovoce.shared.experiment import Experiment, canonical_json
 class Worker:
     """The settings, the key, the database, the experiments in it, and the way for reports."""
 
-    settings: Settings
+    settings: ServerSettings
     key: SigningKey
     store: Store
     catalogue: Catalogue
     ingest: Ingest
 
     @classmethod
-    def open(cls, settings: Settings) -> "Worker":
+    def open(cls, settings: ServerSettings) -> "Worker":
         """Set up; the database need not be there yet."""
         key = SigningKey.read(settings.key)
         store = Store.open(settings.database)
         catalogue = Catalogue(store, key)
-        return cls(
-            settings,
-            key,
-            store,
-            catalogue,
-            Ingest(store, catalogue, most_waiting=settings.most_waiting),
-        )
+        ingest = Ingest(store, catalogue, most_waiting=settings.most_waiting)
+        return cls(settings, key, store, catalogue, ingest)
 
     def set_up(self) -> None:
         """Bring the schema up to date, and begin the experiments of the settings."""
