@@ -114,7 +114,7 @@ def test_the_sums_of_a_batch_have_the_same_law(name: str) -> None:
             ("one cell, large ε", "signal", 1.1, "served.vector"),
             ("one cell, large ε", "inside", 1.05, "served.precision"),
             ("sets", "noise", 1.12, "served.precision"),
-            ("sets", "size", 1.5, "served.vector"),
+            ("sets", "set_size", 1.5, "served.vector"),
             ("certified, large ε", "elsewhere", 0.0, "votes"),
         ],
     ),

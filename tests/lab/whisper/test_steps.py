@@ -75,7 +75,7 @@ def test_an_answer_of_the_crowd_has_the_law_that_is_defined(
     )
     mechanism = tables.mechanisms(experiment, 0, nodes=whole)[whole].copy()
     # NumPy's records have a ``size`` of their own.
-    assert (mechanism.cells, mechanism["size"]) == (cells, size)
+    assert (mechanism.cells, mechanism.set_size) == (cells, size)
     a = Fraction(*odds(epsilon))
     for cell in (-1, 0, cells // 2):
         if cell >= 0:
@@ -148,7 +148,7 @@ class Mirror:
         fixed, state, number = self.fixed(report.population), self.state, report.question
         mechanism = fixed.mechanisms[pairs if question.by_arm else bins]
         sets = layout.mechanism.mechanism
-        assert (sets.cells, sets.size) == (mechanism.cells, mechanism["size"])
+        assert (sets.cells, sets.size) == (mechanism.cells, mechanism.set_size)
         assert isinstance(report.payload, bytes)
         values = unpack(sets, report.payload)
         own = np.zeros(len(tallies.single))

@@ -1,7 +1,4 @@
-"""Tallies: answers added up as they come, and handed over to the state at each step.
-
-Plain functions. The learner calls them as they are, and the lab compiles them as they stand.
-"""
+"""Tallies: answers added up as they come, and handed over to the state at each step."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +17,7 @@ if TYPE_CHECKING:
 MECHANISM = np.dtype(
     [
         ("cells", "i8"),
-        ("size", "i8"),
+        ("set_size", "i8"),
         ("signal", "f8"),
         ("contains", "f8"),
         ("noise", "f8"),
@@ -36,8 +33,8 @@ MECHANISM = np.dtype(
 
 def mechanism_record(cells: CellMechanism) -> Any:
     """Return a mechanism as a record of MECHANISM."""
-    named = (*(MECHANISM.names or ())[:-2],)
-    numbers = (getattr(cells.mechanism, name) for name in named)
+    of = cells.mechanism
+    numbers = (of.cells, of.size, of.signal, of.contains, of.noise, of.inside, of.variance)
     return np.array((*numbers, cells.halves, cells.elsewhere), MECHANISM).view(np.recarray)[()]
 
 

@@ -26,7 +26,7 @@ def send(
 
     cell: -1 for a person who has none. value: 1 or -1. order, picks: room to work in.
     """
-    cells, size = mechanism.cells, mechanism.size
+    cells, size = mechanism.cells, mechanism.set_size
     if cell < 0 and mechanism.elsewhere:
         cell, value = cells - 1, 1.0
     own = 0.0
