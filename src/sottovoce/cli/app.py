@@ -36,18 +36,16 @@ def option(default: Any, text: str, *names: str, **more: Any) -> Any:
     names: --check, where it is not to be called like the field, or has no --no-check.
     more: as ``typer.Option`` has it.
     """
-    return field(
-        default=MISSING if default is ... else default,
-        metadata={"typer": typer.Option(*names, help=text, **more)},
-    )
+    return _field(default, typer.Option(*names, help=text, **more))
 
 
 def argument(default: Any, text: str) -> Any:
     """Return a field that is an argument of a command."""
-    return field(
-        default=MISSING if default is ... else default,
-        metadata={"typer": typer.Argument(help=text)},
-    )
+    return _field(default, typer.Argument(help=text))
+
+
+def _field(default: Any, info: Any) -> Any:
+    return field(default=MISSING if default is ... else default, metadata={"typer": info})
 
 
 def parameter(name: str, kind: Any, default: Any = MISSING) -> inspect.Parameter:

@@ -7,9 +7,8 @@ import typer
 from sottovoce import __version__
 from sottovoce.cli.app import add, say
 from sottovoce.cli.bench import Regret, Service, Speed
-from sottovoce.cli.compare import Compare
 from sottovoce.cli.device import Contribute, Receipt
-from sottovoce.cli.lab import Reproduce, Simulate
+from sottovoce.cli.lab import Compare, Reproduce, Simulate
 from sottovoce.cli.service import Demo, Key, Replay, Serve
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
