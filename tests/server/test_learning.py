@@ -210,7 +210,7 @@ def test_what_could_not_be_published_is_learned_again(
     monkeypatch.setattr(learning, "LONGEST_PAUSE_IN_TROUBLE", 0.01)
     monkeypatch.setattr(learning, "READ_AT_ONCE", 333)
     monkeypatch.setattr(learning, "MOST_BYTES", 10_000)
-    learn_until(lambda: store.newest(NAME) >= 4 or next(turns) > 200, store)
+    learn_until(lambda: store.newest_versions()[NAME] >= 4 or next(turns) > 200, store)
     monkeypatch.undo()
     learn(store, turns=9).close()
     check(store)

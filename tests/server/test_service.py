@@ -59,7 +59,7 @@ def come_in_step(server: LocalServer, experiment: sv.Experiment, rng: np.random.
     came = visit(server, experiment, with_outcomes(Exponential(), rng, STEP))
     server.wait_until_learned(experiment)
     page = f"/experiments/{experiment.fingerprint}/releases"
-    newest = server.store.newest(experiment.fingerprint)
+    newest = server.store.newest_versions()[experiment.fingerprint]
     wait_until(
         lambda: json.loads(server.get(page).body)["current"] == newest,
         told="the worker must notice the release",

@@ -76,7 +76,7 @@ def test_a_learner_that_fails_at_each_start_keeps_nobody_from_reporting(tmp_path
         assert service.stop() == 0
     store = Store.open(database)
     assert store.length(walking().fingerprint) >= len(senders.acknowledged) > 200
-    assert store.newest(walking().fingerprint) == 1
+    assert store.newest_versions()[walking().fingerprint] == 1
 
 
 def pauses(service: Service, name: str) -> list[float]:

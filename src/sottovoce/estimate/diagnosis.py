@@ -6,7 +6,6 @@ something else there. The first shows in its own reports. The second shows in th
 target's people, some of whom are asked nothing else: what others promise is then not delivered.
 """
 
-import math
 from dataclasses import dataclass
 
 from sottovoce.shared.whisper.tuning import AUDIT_ERRORS, AUDIT_LEAST
@@ -142,8 +141,3 @@ class Diagnosis:
         """Return the populations in the order in which they should come: by what a row is worth."""
         ordered = sorted(self.sources, key=lambda source: -source.quality)
         return tuple(source.population for source in ordered)
-
-
-def standard_error(answers: int, *, inside: float) -> float:
-    """Return that of a mean reward from so many answers, (value/β)² = ``inside`` each."""
-    return math.sqrt(inside / answers) / 2 if answers else math.inf

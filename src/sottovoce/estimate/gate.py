@@ -21,10 +21,14 @@ from sottovoce.shared.report import Report
 AT_ONCE = 8192
 """How many reports are read at once, at most: enough to be fast, few enough to fit in a cache."""
 
-
 Bytes = NDArray[np.uint8]
 Values = NDArray[np.int8]
 Flags = NDArray[np.bool_]
+
+
+def rejected(reason: Rejection, what: str, rule: str, came: object) -> ReportRejected:
+    """Return the error for a report that breaks a rule."""
+    return ReportRejected(reason, must(what, rule, came))
 
 
 class PastReleases(Protocol):
@@ -99,9 +103,8 @@ class Gate:
         payload = np.frombuffer(cast(bytes, report.payload), dtype=np.uint8)
         values, valid = self._past.unpack(form, payload[np.newaxis])
         if not valid[0]:
-            raise ReportRejected(
-                Rejection.MALFORMED, must("a report's payload", f"be {form}", "something else")
-            )
+            what, came = "a report's payload", "something else"
+            raise rejected(Rejection.MALFORMED, what, f"be {form}", came)
         return Batch(report, 1, values)
 
     def read_many(self, reports: Sequence[bytes]) -> tuple[list[Rejection | None], list[Batch]]:
@@ -142,42 +145,29 @@ class Gate:
     def _check(self, report: Report) -> Hashable | None:
         if not isinstance(report, Report):
             came = f"a {type(report).__name__}: decode it with sottovoce.wire"
-            raise ReportRejected(
-                Rejection.MALFORMED, must("what a learner gets", "be a Report", came)
-            )
+            raise rejected(Rejection.MALFORMED, "what a learner gets", "be a Report", came)
         fingerprint = self.experiment.fingerprint
         if report.experiment != fingerprint:
-            raise ReportRejected(
-                Rejection.UNKNOWN_EXPERIMENT,
-                must("a report's experiment", f"be {fingerprint}", report.experiment),
-            )
+            what, rule = "a report's experiment", f"be {fingerprint}"
+            raise rejected(Rejection.UNKNOWN_EXPERIMENT, what, rule, report.experiment)
         if not 1 <= report.release <= self.newest:
-            raise ReportRejected(
-                Rejection.UNKNOWN_RELEASE,
-                must("a report's release", f"lie between 1 and {self.newest}", report.release),
-            )
+            what, rule = "a report's release", f"lie between 1 and {self.newest}"
+            raise rejected(Rejection.UNKNOWN_RELEASE, what, rule, report.release)
         populations = self.experiment.populations
         if not 0 <= report.population < len(populations):
-            raise ReportRejected(
-                Rejection.UNKNOWN_POPULATION,
-                must("a report's population", f"be below {len(populations)}", report.population),
-            )
+            what, rule = "a report's population", f"be below {len(populations)}"
+            raise rejected(Rejection.UNKNOWN_POPULATION, what, rule, report.population)
         return self._past.check(report)
 
 
 def _alike(reports: Sequence[bytes]) -> list[list[int]]:
     """Return the indices of reports that differ in nothing but nonce and bytes; others alone."""
-    groups: list[list[int]] = []
-    known: dict[tuple[bytes, int], list[int]] = {}
+    groups: dict[Hashable, list[int]] = {}
     for index, data in enumerate(reports):
         header = wire.header_of_set(data)
-        if header is None:
-            groups.append([index])
-            continue
-        key = (header, len(data))
-        if key in known:
-            known[key].append(index)
+        key = index if header is None else (header, len(data))
+        if key in groups:
+            groups[key].append(index)
         else:
-            known[key] = [index]
-            groups.append(known[key])
-    return groups
+            groups[key] = [index]
+    return list(groups.values())

@@ -1,9 +1,10 @@
 """What the learner decided, and when."""
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
+
+from sottovoce.estimate.tree import node_paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +55,16 @@ class DatedEvent:
     event: Event
 
 
-def history_from(records: Iterable[Any], paths: Sequence[str]) -> tuple[DatedEvent, ...]:
-    """Read records (reports, node, axis, arm); an axis of -1 says that the arm was dropped.
+def history_of(state: Any, *, start: int = 0) -> tuple[DatedEvent, ...]:
+    """Return the eliminations and splits that a state has noted, from one on.
 
-    Arms that were dropped from a bin at once are one event.
+    Its records say (reports, node, axis, arm); an axis of -1 says that the arm was dropped. Arms
+    that were dropped from a bin at once are one event.
     """
-    dated = []
+    dated, paths = [], node_paths(state)
     for (reports, node, axis), group in groupby(
-        records, key=lambda record: (int(record.reports), int(record.node), int(record.axis))
+        state.events[start : state.totals[0].events],
+        key=lambda record: (int(record.reports), int(record.node), int(record.axis)),
     ):
         arms = tuple(sorted(int(record.arm) for record in group))
         event = Split(paths[node], axis) if axis >= 0 else Elimination(paths[node], arms)

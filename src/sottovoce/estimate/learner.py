@@ -1,17 +1,20 @@
 """The learner: reports in, next release out. Deterministic given the reports."""
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from sottovoce.estimate.diagnosis import Diagnosis
 from sottovoce.estimate.gate import AT_ONCE, Batch
-from sottovoce.estimate.history import Certificate, DatedEvent
+from sottovoce.estimate.history import Certificate, DatedEvent, Elimination, Event, Split
 from sottovoce.estimate.method import CellEstimate, Estimator, learner_method
-from sottovoce.estimate.progress import Progress, progress_from_json, progress_to_json
-from sottovoce.shared.errors import Rejection
+from sottovoce.shared.errors import Rejection, StateError, must
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
+
+STATE_VERSION = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,16 @@ class Status:
     bins: int
     settled_bins: int
     contested_cells: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """What a learner counts, whatever its method; as in ``Status``, by population."""
+
+    reports: list[int]
+    late_reports: int = 0
+    dropped_cells: int = 0
+    history: list[DatedEvent] = field(default_factory=list)
 
 
 class Learner:
@@ -101,17 +114,60 @@ class Learner:
 
     def to_json(self) -> str:
         """Save the learner; it holds sums of reports and nothing about any person."""
-        return progress_to_json(self._estimator, self._progress)
+        history = [
+            {"reports": dated.reports, "kind": type(dated.event).__name__, **asdict(dated.event)}
+            for dated in self._progress.history
+        ]
+        table = {
+            "sottovoce": STATE_VERSION,
+            "kind": "learner",
+            "release": self.release().to_table(),
+            "reports": self._progress.reports,
+            "late_reports": self._progress.late_reports,
+            "dropped_cells": self._progress.dropped_cells,
+            "history": history,
+            **self._estimator.to_table(),
+        }
+        return json.dumps(table, allow_nan=False)  # floats read back as the same bits
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Learner":
-        """Resume a saved learner; it goes on bit for bit as one that never stopped."""
-        estimator, progress = progress_from_json(text)
+        """Resume a saved learner; it goes on bit for bit as one that never stopped.
+
+        What is truncated, of another version or inconsistent is refused.
+        """
+        try:
+            table = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            rule = "a saved learner must be whole JSON"
+            raise StateError(f"{rule}; it is cut off or damaged") from error
+        if not isinstance(table, dict) or table.get("kind") != "learner":
+            raise StateError("a saved learner must say so in 'kind'")
+        if table.get("sottovoce") != STATE_VERSION:
+            came = repr(table.get("sottovoce"))
+            raise StateError(must("the version of a saved learner", f"be {STATE_VERSION}", came))
         learner = cls.__new__(cls)
-        learner.experiment = estimator.release.experiment
-        learner._estimator = estimator
-        learner._progress = progress
+        try:
+            learner._read(table)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            rule = "a saved learner must be complete and consistent"
+            raise StateError(f"{rule}; {error}") from error
         return learner
+
+    def _read(self, table: dict[str, Any]) -> None:
+        release = Release.from_table(table["release"])
+        self.experiment = release.experiment
+        self._progress = progress = Progress(
+            reports=list(map(int, table["reports"])),
+            late_reports=int(table["late_reports"]),
+            dropped_cells=int(table["dropped_cells"]),
+            history=[_dated(entry) for entry in table["history"]],
+        )
+        if len(progress.reports) != len(self.experiment.populations):
+            raise ValueError("its counts do not fit its populations")
+        if min(*progress.reports, progress.late_reports, progress.dropped_cells) < 0:
+            raise ValueError("its counts must not be negative")
+        self._estimator = learner_method(self.experiment).resume(release, table)
 
     def _count(self, batches: Sequence[Batch]) -> None:
         """Add reports to the sums, and look at them when it is time."""
@@ -125,3 +181,15 @@ class Learner:
         if batches and total % self.experiment.release_every == 0:
             events = self._estimator.step()
             progress.history += [DatedEvent(total, event) for event in events]
+
+
+def _dated(entry: dict[str, Any]) -> DatedEvent:
+    event: Event
+    reports = int(entry["reports"])
+    if entry["kind"] == "Elimination":
+        event = Elimination(str(entry["path"]), tuple(map(int, entry["arms"])))
+    elif entry["kind"] == "Split":
+        event = Split(str(entry["path"]), int(entry["axis"]))
+    else:
+        raise ValueError("its history has an event of an unknown kind")
+    return DatedEvent(reports, event)

@@ -34,13 +34,8 @@ class CellEstimate:
 class Estimator(Protocol):
     """The sums of one method, and the releases that come of them."""
 
-    @property
-    def release(self) -> Release:
-        """The current release."""
-
-    @property
-    def gate(self) -> Gate:
-        """What lets reports in; it knows the current release and all before."""
+    release: Release  # the current one
+    gate: Gate  # what lets reports in; it knows the current release and all before
 
     def absorb(self, batch: Batch) -> int:
         """Add reports to the sums; return how many of their cells no longer stand."""

@@ -17,6 +17,7 @@ from sottovoce.shared.partition import Partition
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 class Tree(NamedTuple):

@@ -27,19 +27,11 @@ _TOKEN = (401, 403)
 
 _COUNT, _TEXT, _ANYTHING = {"type": "integer", "minimum": 0}, {"type": "string"}, Json()
 _FINGERPRINT = {"type": "string", "pattern": "^[0-9a-f]{16}$"}
-_EXPERIMENT = {
-    "name": "experiment",
-    "in": "path",
-    "required": True,
-    "description": "The fingerprint of the experiment.",
-    "schema": _FINGERPRINT,
-}
-_VERSION = {
-    "name": "version",
-    "in": "path",
-    "required": True,
-    "schema": {"type": "integer", "minimum": 1, "maximum": 2**32 - 1},
-}
+_IN_PATH: Json = {"in": "path", "required": True}
+_ABOUT = "The fingerprint of the experiment."
+_EXPERIMENT = {"name": "experiment", **_IN_PATH, "description": _ABOUT, "schema": _FINGERPRINT}
+_VERSIONS = {"type": "integer", "minimum": 1, "maximum": 2**32 - 1}
+_VERSION = {"name": "version", **_IN_PATH, "schema": _VERSIONS}
 _KNOWN = {
     "name": "If-None-Match",
     "in": "header",

@@ -38,10 +38,7 @@ class Replay:
 
 
 def replay(
-    store: Store,
-    fingerprint: str,
-    *,
-    each: Callable[[int], object] = lambda reports: None,
+    store: Store, fingerprint: str, *, each: Callable[[int], object] = lambda reports: None
 ) -> Replay:
     """Work out every release from the first report on, and compare.
 
@@ -70,7 +67,9 @@ def replay(
     if counted != position:
         troubles.append(f"{position - counted} of {position} reports in the log cannot be counted")
     troubles += _compare(rebuilt, published)
-    troubles += _check_snapshot(store, fingerprint)
+    snapshot, length = store.snapshot(fingerprint), store.length(fingerprint)
+    if snapshot is not None and snapshot[0] > length:
+        troubles.append(f"the learner has counted {snapshot[0]} reports, and the log has {length}")
     waiting = max(0, len(rebuilt) - len(published))
     return Replay(fingerprint, experiment.name, position, len(rebuilt), waiting, tuple(troubles))
 
@@ -91,13 +90,6 @@ def _compare(rebuilt: list[LoggedRelease], published: list[LoggedRelease]) -> It
             )
         elif theirs.text != ours.text:
             yield f"release {ours.version} was published with another text than follows"
-
-
-def _check_snapshot(store: Store, fingerprint: str) -> Iterator[str]:
-    snapshot = store.snapshot(fingerprint)
-    length = store.length(fingerprint)
-    if snapshot is not None and snapshot[0] > length:
-        yield f"the learner has counted {snapshot[0]} reports, and the log has {length}"
 
 
 def _experiment(store: Store, fingerprint: str) -> Experiment:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import sottovoce as sv
-from sottovoce.estimate.history import Elimination, Split
+from sottovoce.estimate.history import Elimination, Split, history_of
 from sottovoce.estimate.ldpmab.constants import constants
-from sottovoce.estimate.ldpmab.publish import history_of, release_of
+from sottovoce.estimate.ldpmab.publish import release_of
 from sottovoce.estimate.ldpmab.state import State, initial_state
 from sottovoce.estimate.ldpmab.step import Coins, new_scratch, split, step
 from sottovoce.estimate.tree import node_paths

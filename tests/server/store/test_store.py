@@ -38,7 +38,7 @@ def test_an_experiment_is_added_once_with_its_first_release(store: Store) -> Non
     assert not store.add_experiment(NAME, "another text", "another release")
     assert store.experiments() == [(n, f'{{"name": "{n}"}}') for n in (NAME, OTHER)]
     assert store.releases(NAME) == [LoggedRelease(1, 0, "first")]
-    assert store.newest(NAME) == 1
+    assert store.newest_versions()[NAME] == 1
     assert (store.length(NAME), store.read(NAME, after=0, limit=10)) == (0, [])
     assert store.snapshot(NAME) is None
 
@@ -128,7 +128,7 @@ def test_the_log_holds_no_time_and_no_address(store: Store) -> None:
 def test_an_unknown_experiment_is_an_error(store: Store) -> None:
     with pytest.raises(StoreError, match="an experiment must be in the database; got 'nobody'"):
         store.append("nobody", reports(1))
-    for call in (store.length, store.releases, store.newest, store.snapshot, store.learner_session):
+    for call in (store.length, store.releases, store.snapshot, store.learner_session):
         with pytest.raises(StoreError, match="must be in the database"):
             call("nobody")
 
@@ -149,7 +149,7 @@ def test_a_learner_publishes_and_everybody_reads(store: Store) -> None:
     assert session.saved() == (2, large)
     assert store.snapshot(NAME) == (4, "further")
     assert store.snapshot(OTHER) is None
-    assert store.newest(NAME) == 3
+    assert store.newest_versions()[NAME] == 3
     assert store.newest_versions() == {NAME: 3, OTHER: 1}
     assert (store.release(NAME, 2), store.release(NAME, 4)) == (new[0], None)
     [(size,)] = query(store, "SELECT length(text) FROM release WHERE version = 2")
@@ -165,7 +165,7 @@ def test_a_release_that_does_not_follow_is_refused_with_all_else(
     new = [LoggedRelease(version, 1, "next") for version in versions]
     with pytest.raises(StoreError, match=r"the version of a release must be [23]; got"):
         session.publish(new, snapshot=(1, "so far"), saved=(1, "state"))
-    assert (store.newest(NAME), store.snapshot(NAME), session.saved()) == (1, None, None)
+    assert (store.newest_versions()[NAME], store.snapshot(NAME), session.saved()) == (1, None, None)
     session.publish([LoggedRelease(2, 1, "next")])
     session.close()
 
@@ -197,7 +197,7 @@ def test_one_process_may_learn_many_experiments(store: Store) -> None:
         assert session is not None
         session.publish([LoggedRelease(2, 0, "second")])
         session.close()
-    assert all(store.newest(name) == 2 for name in names)
+    assert all(store.newest_versions()[name] == 2 for name in names)
 
 
 def test_when_a_learner_is_killed_another_takes_over(store: Store, url: str) -> None:
@@ -216,7 +216,7 @@ print("ready", flush=True); time.sleep(600)
         holder.communicate()
     session = learning(store)
     session.publish([LoggedRelease(3, 0, "third")])
-    assert store.newest(NAME) == 3
+    assert store.newest_versions()[NAME] == 3
     session.close()
 
 
@@ -233,7 +233,7 @@ def test_a_learner_that_lost_its_session_cannot_write(postgres_url: str) -> None
             old.publish([LoggedRelease(2, 1, "old")], saved=(1, "old"))
     with pytest.raises(StoreError, match="it was closed or lost"):
         old.read(after=0, limit=1)
-    assert (store.newest(NAME), new.saved()) == (1, None)
+    assert (store.newest_versions()[NAME], new.saved()) == (1, None)
     new.publish([LoggedRelease(2, 1, "new")])
     old.close()
     assert store.learner_session(NAME) is None

@@ -312,7 +312,7 @@ def test_a_learner_that_met_a_busy_database_can_go_on(sqlite_url: str) -> None:
     assert session.saved() is None
     writer.close()
     session.publish([LoggedRelease(2, 0, "second")])
-    assert store.newest(NAME) == 2
+    assert store.newest_versions()[NAME] == 2
     session.close()
     store.close()
 

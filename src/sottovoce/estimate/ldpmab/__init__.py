@@ -11,8 +11,6 @@ The way of the data, a file for each stage:
 """
 
 from sottovoce.estimate.ldpmab.estimator import begin, resume
-from sottovoce.estimate.ldpmab.past_releases import LdpmabReleases
-
-past_releases = LdpmabReleases
+from sottovoce.estimate.ldpmab.past_releases import past_releases
 
 __all__ = ["begin", "past_releases", "resume"]

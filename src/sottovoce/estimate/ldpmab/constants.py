@@ -52,40 +52,29 @@ def constants(experiment: Experiment) -> Constants:
     populations = experiment.populations
     epsilons = np.array([population.epsilon for population in populations])
     d = experiment.dimension
-    if settings.preset == "paper":
+    paper = settings.preset == "paper"
+    if paper:
         log_n = math.log(max(2, *(each.users for each in populations)))
-        return Constants(
-            arms=len(experiment.arms),
-            epsilons=epsilons,
-            confidence=(1.0 if settings.c is None else settings.c) * log_n,
-            warm_up=log_n**2,
-            dimension=d,
-            taus=_taus(2 * math.sqrt(d), deepest=HALVINGS * d, dimension=d),
-            band_radius=2.0,
-            band_tau=0.0,
-            split_when_all=False,
-            deepest=HALVINGS * d,
-            tilt=0.0,
-            clip=False,
-            running_sums=False,
-        )
-    effective = max(each.users * min(1.0, each.epsilon) ** 2 for each in populations)
-    log_n = math.log(max(2.0, effective))
-    deepest = min(_depth_cap(populations, dimension=d), HALVINGS * d)
+        c, warm_up, deepest = 1.0, log_n**2, HALVINGS * d
+    else:
+        effective = max(2.0, *(each.users * min(1.0, each.epsilon) ** 2 for each in populations))
+        log_n = math.log(effective)
+        c, warm_up = 2 / math.log(2), float(math.floor(math.log2(effective)) ** 2)
+        deepest = min(_depth_cap(populations, dimension=d), HALVINGS * d)
     return Constants(
         arms=len(experiment.arms),
         epsilons=epsilons,
-        confidence=(2 / math.log(2) if settings.c is None else settings.c) * log_n,
-        warm_up=float(math.floor(math.log2(max(2.0, effective))) ** 2),
+        confidence=(c if settings.c is None else settings.c) * log_n,
+        warm_up=warm_up,
         dimension=d,
-        taus=_taus(1.0, deepest=deepest, dimension=d),
-        band_radius=1.0,
-        band_tau=1.0,
-        split_when_all=True,
+        taus=_taus(2 * math.sqrt(d) if paper else 1.0, deepest=deepest, dimension=d),
+        band_radius=2.0 if paper else 1.0,
+        band_tau=0.0 if paper else 1.0,
+        split_when_all=not paper,
         deepest=deepest,
-        tilt=1.2,
-        clip=True,
-        running_sums=True,
+        tilt=0.0 if paper else 1.2,
+        clip=not paper,
+        running_sums=not paper,
     )
 
 

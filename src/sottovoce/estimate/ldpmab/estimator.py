@@ -8,10 +8,10 @@ import numpy as np
 
 from sottovoce.estimate.diagnosis import Diagnosis, Source
 from sottovoce.estimate.gate import Batch, Gate
-from sottovoce.estimate.history import Certificate, Event
+from sottovoce.estimate.history import Certificate, Event, history_of
 from sottovoce.estimate.ldpmab.constants import constants
 from sottovoce.estimate.ldpmab.past_releases import LdpmabReleases
-from sottovoce.estimate.ldpmab.publish import history_of, release_of, state_of
+from sottovoce.estimate.ldpmab.publish import release_of, state_of
 from sottovoce.estimate.ldpmab.rules import estimate_bin
 from sottovoce.estimate.ldpmab.state import Counts, Floats, State, initial_state, with_room
 from sottovoce.estimate.ldpmab.step import (
@@ -76,17 +76,17 @@ class LdpmabEstimator:
     def absorb(self, batch: Batch) -> int:
         """Add a report to the sums: Ṽ and Ũ of each cell that still stands, one user in its bin."""
         report, state = batch.report, self.state
-        asked = self._past.of(report.release)
-        if asked.since not in self._matches:
-            self._matches[asked.since] = CellMatch.of(asked.cells, state)
-        match = self._matches[asked.since]
+        since, cells = self._past.of(report.release)
+        if since not in self._matches:
+            self._matches[since] = CellMatch.of(cells, state)
+        match = self._matches[since]
         population = report.population
         values = np.asarray(cast(tuple[float, ...], report.payload)).reshape(2, -1)
         state.rewards[match.nodes, population, match.columns] += values[0, match.reported]
         state.pulls[match.nodes, population, match.columns] += values[1, match.reported]
         state.users[match.bins, population] += 1
         state.fresh[population] += 1
-        return len(asked.cells) - len(match.nodes)
+        return len(cells) - len(match.nodes)
 
     def step(self) -> list[Event]:
         """Bounds → eliminate → refine."""
@@ -185,7 +185,10 @@ def resume(release: Release, table: dict[str, Any]) -> LdpmabEstimator:
     for name, sums in (("rewards", state.rewards), ("pulls", state.pulls)):
         sums[cells.nodes, :, cells.columns] = _array(table, name, (populations, count)).T
     state.running[cells.nodes, :, cells.columns] = _array(table, "running", (3, count)).T
-    state.users[cells.bins] = _counts(table, "users", (populations, len(release.contested))).T
+    users = _array(table, "users", (populations, len(release.contested)))
+    if (users < 0).any() or (users != users.round()).any():
+        raise ValueError("users must be whole numbers >= 0")
+    state.users[cells.bins] = users.T
     return LdpmabEstimator(release, state, past)
 
 
@@ -196,10 +199,3 @@ def _array(table: dict[str, Any], name: str, shape: tuple[int, int]) -> Floats:
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"{name} must be {shape} finite numbers")
     return array
-
-
-def _counts(table: dict[str, Any], name: str, shape: tuple[int, int]) -> Counts:
-    array = _array(table, name, shape)
-    if (array < 0).any() or (array != array.round()).any():
-        raise ValueError(f"{name} must be whole numbers >= 0")
-    return array.astype(np.int64)

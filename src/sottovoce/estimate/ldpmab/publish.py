@@ -1,6 +1,5 @@
-"""The state → what people see of it: the release and the history; and back, from a release."""
+"""The state → what people see of it: the release; and back, from a release."""
 
-from sottovoce.estimate.history import DatedEvent, history_from
 from sottovoce.estimate.ldpmab.constants import constants
 from sottovoce.estimate.ldpmab.state import State, initial_state, with_room
 from sottovoce.estimate.ldpmab.step import split
@@ -19,11 +18,6 @@ def release_of(experiment: Experiment, state: State) -> Release:
         bins.append(BinPolicy(paths[node], tuple(arms.tolist()), tuple(propensities.tolist())))
     version = int(state.totals[0].release)
     return Release(experiment, version, partition_of(state.tree, paths), tuple(bins))
-
-
-def history_of(state: State) -> tuple[DatedEvent, ...]:
-    """Return eliminations and splits, with the number of reports by then."""
-    return history_from(state.events[: state.totals[0].events], node_paths(state))
 
 
 def state_of(release: Release) -> State:

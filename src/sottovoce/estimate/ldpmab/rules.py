@@ -13,14 +13,8 @@ counted[m]    whether the population takes part
 import math
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sottovoce.estimate.ldpmab.constants import Constants
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from sottovoce.estimate.tree import Counts, Flags, Floats
 
 
 class BinSums(NamedTuple):

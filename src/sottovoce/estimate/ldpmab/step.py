@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from sottovoce.estimate.ldpmab.rules import BinSums, Flags, Verdict, estimate_bin, judge_bin
-from sottovoce.estimate.tree import split_node
+from sottovoce.estimate.ldpmab.rules import BinSums, Verdict, estimate_bin, judge_bin
+from sottovoce.estimate.tree import Flags, split_node
 from sottovoce.shared.partition import Box, max_edge_axis
 
 if TYPE_CHECKING:

@@ -1,6 +1,7 @@
 """``whisper``, the project's own method and the default: contrasts inside a bin, from few bits.
 
-The way of the data, a file for each stage:
+The way of the data, a file for each stage. From ``tally`` to ``step`` they are plain functions,
+which the learner calls as they are, and the lab compiles as they stand:
 
     past_releases  which answers fit the release they were made for
     tally          answers, added up until the next step

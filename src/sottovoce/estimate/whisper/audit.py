@@ -7,8 +7,6 @@ on anyone. Where auxiliary data is about other people than it seems, they get le
 
 The learner says how many are asked. People in a settled bin have nothing to tell of arms: where
 nearly all bins are settled before it is clear whether rightly so, nearly all people are asked.
-
-Plain functions. The learner calls them as they are, and the lab compiles them as they stand.
 """
 
 import math

@@ -47,20 +47,16 @@ class Constants(NamedTuple):
 
 def constants(experiment: Experiment) -> Constants:
     """Return the constants of an experiment."""
-    if Constants not in experiment.derived:
-        experiment.derived[Constants] = _work_out(experiment)
-    found: Constants = experiment.derived[Constants]
-    return found
-
-
-def _work_out(experiment: Experiment) -> Constants:
+    known: Constants | None = experiment.derived.get(Constants)
+    if known is not None:
+        return known
     settings = cast(Whisper, experiment.settings)
     populations = experiment.populations
     behaviour = np.zeros((len(populations), len(experiment.arms)))
     for m, population in enumerate(populations):
         if population.behaviour is not None:
             behaviour[m] = population.behaviour
-    return Constants(
+    experiment.derived[Constants] = found = Constants(
         arms=len(experiment.arms),
         dimension=experiment.dimension,
         horizon=float(experiment.horizon),
@@ -74,6 +70,7 @@ def _work_out(experiment: Experiment) -> Constants:
         audited=experiment.audited,
         reward_variance=reward_mechanism(experiment).inside,
     )
+    return found
 
 
 def _questions(experiment: Experiment) -> Any:

@@ -1,6 +1,5 @@
 """Decisions: which arms a bin drops, which two it compares next, and whether it is split.
 
-Plain functions. The learner calls them as they are, and the lab compiles them as they stand.
 docs/explanation/whisper.md derives the rules.
 """
 

@@ -1,10 +1,11 @@
 """``whisper``'s diagnosis of auxiliary data: the state → who promises what, and who is where."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from sottovoce.estimate.diagnosis import Audit, Diagnosis, Source, standard_error
+from sottovoce.estimate.diagnosis import Audit, Diagnosis, Source
 from sottovoce.estimate.whisper.audit import mean_of_policy
 from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.estimate.whisper.measurement import bin_shares, estimate
@@ -56,7 +57,7 @@ def diagnose(state: State, experiment: Experiment, reports: Sequence[int]) -> Di
 
 def _audit(state: State, experiment: Experiment) -> Audit:
     totals = state.totals[0]
-    told = int(totals.audit_answers)
+    told, inside = int(totals.audit_answers), reward_mechanism(experiment).inside
 
     def mean(total: float) -> float:
         return float(total) / max(told, 1) + 0.5  # g = f - 1/2
@@ -66,7 +67,8 @@ def _audit(state: State, experiment: Experiment) -> Audit:
         delivered=mean(totals.audit_delivered),
         promised=mean(totals.audit_promised),
         at_random=mean(totals.audit_at_random),
-        standard_error=standard_error(told, inside=reward_mechanism(experiment).inside),
+        # Of a mean of r, from answers with mean 2r - 1 and (value/β)² = inside each.
+        standard_error=math.sqrt(inside / told) / 2 if told else math.inf,
     )
 
 

@@ -5,13 +5,13 @@ what is learned does not depend on the order of the reports between two steps.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from sottovoce.estimate.diagnosis import Diagnosis
 from sottovoce.estimate.gate import Batch, Gate
-from sottovoce.estimate.history import Certificate, Event
+from sottovoce.estimate.history import Certificate, Event, history_of
 from sottovoce.estimate.method import CellEstimate
 from sottovoce.estimate.tree import node_paths
 from sottovoce.estimate.whisper.audit import add_rewards
@@ -19,24 +19,18 @@ from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.estimate.whisper.diagnosis import diagnose
 from sottovoce.estimate.whisper.measurement import estimate
 from sottovoce.estimate.whisper.past_releases import WhisperReleases
-from sottovoce.estimate.whisper.publish import certificates_of, history_of, release_of
+from sottovoce.estimate.whisper.publish import certificates_of, release_of
 from sottovoce.estimate.whisper.saved import check_state, state_from_table, state_to_table
 from sottovoce.estimate.whisper.state import State, initial_state, with_room
 from sottovoce.estimate.whisper.step import step
 from sottovoce.estimate.whisper.tally import Tally, credit, hand_over, mechanism_record
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
-from sottovoce.shared.report import Report
 from sottovoce.shared.whisper.cells import CellLayout, reward_mechanism
-from sottovoce.shared.whisper.questions import (
-    EVERYBODY,
-    Entry,
-    Kind,
-    question_of,
-    questions_of,
-)
+from sottovoce.shared.whisper.questions import EVERYBODY, Entry, Kind, question_of, questions_of
 
 _Key = tuple[int, int, int]  # release, population, question
+_NOT_ASKED = "it has answers to a question that nobody was asked"
 
 
 class WhisperEstimator:
@@ -71,10 +65,10 @@ class WhisperEstimator:
             answers, total = self._rewards
             self._rewards = (answers + batch.count, total + int(batch.values.sum()))
             return 0
-        layout = self._layout(report, entry)
+        layout = self._layout(report.release, report.population, by_arm=entry.by_arm)
         key = (report.release, report.population, report.question)
         if key not in self._tallies:
-            self._tallies[key] = self._empty_tally(report, entry, layout)
+            self._tallies[key] = self._empty_tally(key)
         tally = self._tallies[key]
         sums = batch.values.sum(axis=0, dtype=np.int64)
         named = np.abs(batch.values).sum(axis=0, dtype=np.int64)
@@ -170,21 +164,12 @@ class WhisperEstimator:
             if not 0 <= population < len(experiment.populations):
                 raise ValueError("it has answers of a population that is not there")
             if not 1 <= version <= self.release.version:
-                raise ValueError("it has answers to a question that nobody was asked")
-            probe = Report(experiment.fingerprint, version, population, b"", b"", number)
-            self._tallies[version, population, number] = self._read_tally(probe, numbers)
+                raise ValueError(_NOT_ASKED)
+            key = (version, population, number)
+            self._tallies[key] = self._read_tally(key, numbers)
 
-    def _read_tally(self, probe: Report, numbers: Sequence[Any]) -> Tally:
-        entry = self._entry(probe.question)
-        layout = None
-        if entry.cells != EVERYBODY:
-            layout = self._past.layout(
-                probe.release, population=probe.population, by_arm=entry.by_arm
-            )
-        feature = question_of(probe.question, self.release.experiment).feature
-        if layout is None or (layout.mechanism.halves and feature is None):
-            raise ValueError("it has answers to a question that nobody was asked")
-        fresh = self._empty_tally(probe, entry, layout)
+    def _read_tally(self, key: _Key, numbers: Sequence[Any]) -> Tally:
+        fresh = self._empty_tally(key)
         asked, sums, named = (np.array(each, dtype=np.int64) for each in numbers)
         shapes = [each.shape for each in (asked, sums, named)]
         if shapes != [each.shape for each in (fresh.asked, fresh.sums, fresh.named)]:
@@ -202,21 +187,24 @@ class WhisperEstimator:
         experiment = self.release.experiment
         return questions_of(experiment)[question_of(number, experiment).kind]
 
-    def _layout(self, report: Report, entry: Entry) -> CellLayout:
-        """Return the cells that a report is about: there are some, as it was let in with bytes."""
-        population, by_arm = report.population, entry.by_arm
-        return cast(
-            CellLayout, self._past.layout(report.release, population=population, by_arm=by_arm)
-        )
+    def _layout(self, version: int, population: int, *, by_arm: bool) -> CellLayout:
+        """Return the cells of a release; a report that was let in with bytes is about some."""
+        layout = self._past.layout(version, population=population, by_arm=by_arm)
+        if layout is None:
+            raise ValueError(_NOT_ASKED)
+        return layout
 
-    def _empty_tally(self, report: Report, entry: Entry, layout: CellLayout) -> Tally:
-        feature = question_of(report.question, self.release.experiment).feature
+    def _empty_tally(self, key: _Key) -> Tally:
+        version, population, number = key
+        entry = self._entry(number)
+        feature = question_of(number, self.release.experiment).feature
+        layout = self._layout(version, population, by_arm=entry.by_arm)
+        if entry.cells == EVERYBODY or (layout.mechanism.halves and feature is None):
+            raise ValueError(_NOT_ASKED)
         columns = self._constants.arms if entry.ranked else 1
         cells = layout.mechanism.mechanism.cells
-        shapes = ((rows, columns) for rows in (len(layout.indices), cells, cells))
-        index = 0 if feature is None else 1 + feature
-        zeros = (np.zeros(shape, dtype=np.int64) for shape in shapes)
-        return Tally(report.population, index, *zeros)
+        zeros = (np.zeros((n, columns), np.int64) for n in (len(layout.indices), cells, cells))
+        return Tally(population, 0 if feature is None else 1 + feature, *zeros)
 
     def _sync(self) -> None:
         """Count the reports of late, in whole numbers only."""
@@ -229,23 +217,20 @@ class WhisperEstimator:
         """Hand one tally over to the bins that still stand, and count what it is worth."""
         version, population, number = key
         entry = self._entry(number)
-
-        def layout(m: int, *, by_arm: bool) -> CellLayout:
-            return cast(CellLayout, self._past.layout(version, population=m, by_arm=by_arm))
-
+        layout = self._layout(version, population, by_arm=entry.by_arm)
         if population > 0 or entry.logged:
             # What is contested for one population is contested for all.
-            usual = layout(0, by_arm=False).mechanism.mechanism
-            outcomes = questions_of(self.release.experiment)[Kind.OUTCOME]
-            own = layout(population, by_arm=entry.logged and outcomes.by_arm).mechanism.mechanism
+            usual = self._layout(version, 0, by_arm=False).mechanism.mechanism
+            by_arm = entry.logged and questions_of(self.release.experiment)[Kind.OUTCOME].by_arm
+            own = self._layout(version, population, by_arm=by_arm).mechanism.mechanism
             unit = credit(self._constants, usual.variance, own.variance, entry.logged)
             self.state.totals[0].paid += unit * int(tally.asked[0].sum())
         cells = [
             (contested.get(policy.path, -1), arm, policy.arms[-1])
-            for policy in layout(population, by_arm=entry.by_arm).bins
+            for policy in layout.bins
             for arm in (policy.live if entry.by_arm else policy.arms[:1])
         ]
-        mechanism = mechanism_record(layout(population, by_arm=entry.by_arm).mechanism)
+        mechanism = mechanism_record(layout.mechanism)
         hand_over(self.state, self._constants, mechanism, entry, tally, np.array(cells))
 
 

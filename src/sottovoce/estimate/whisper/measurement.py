@@ -1,7 +1,6 @@
 """The measurement model: what answers say of a bin, and what is known of it from them.
 
-Plain functions. The learner calls them as they are, and the lab compiles them as they stand;
-docs/explanation/whisper.md derives them.
+docs/explanation/whisper.md derives it.
 
 In one bin, for the vector g = f - 1/2 of the K arms:
 

@@ -2,10 +2,13 @@
 
 from bisect import bisect_right
 from collections.abc import Hashable
+from dataclasses import replace
+from operator import itemgetter
 from typing import Any, cast
 
-from sottovoce.estimate.whisper.unpack import Bytes, Flags, Values, unpack_many
-from sottovoce.shared.errors import Rejection, ReportRejected, must
+from sottovoce.estimate.gate import Bytes, Flags, Values, rejected
+from sottovoce.estimate.whisper.unpack import unpack_many
+from sottovoce.shared.errors import Rejection
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import BinPolicy, Release, uniform
 from sottovoce.shared.report import Report
@@ -40,11 +43,9 @@ class WhisperReleases:
     def bins(self, version: int) -> tuple[BinPolicy, ...]:
         """Return the contested bins of a release, in order."""
         found = []
-        for path in sorted(self._changes):
-            changes = self._changes[path]
-            place = bisect_right([since for since, _ in changes], version) - 1
-            policy = changes[place][1] if place >= 0 else None
-            if policy is not None:
+        for _, changes in sorted(self._changes.items()):
+            place = bisect_right(changes, version, key=itemgetter(0))
+            if place and (policy := changes[place - 1][1]):
                 found.append(policy)
         return tuple(found)
 
@@ -61,37 +62,27 @@ class WhisperReleases:
         """Refuse an answer that no device would give to that question, whatever its set holds."""
         if not isinstance(report.payload, bytes):
             rule = "be a packed set, for its method is whisper"
-            raise ReportRejected(
-                Rejection.MALFORMED, must("a report's payload", rule, "something else")
-            )
-        question = question_of(report.question, self._experiment)
+            raise rejected(Rejection.MALFORMED, "a report's payload", rule, "something else")
+        what, question = "a report's question", question_of(report.question, self._experiment)
         entry = questions_of(self._experiment)[question.kind]
         arms = range(len(self._experiment.arms) if entry.ranked else 0)
         if sorted(report.ranking) != list(arms):
             rule = "rank every arm once" if entry.ranked else "be left out for this question"
-            raise ReportRejected(
-                Rejection.MALFORMED, must("a report's ranking", rule, "something else")
-            )
+            raise rejected(Rejection.MALFORMED, "a report's ranking", rule, "something else")
         if entry.cells == EVERYBODY:
             if report.population != 0:
                 rule = "be another one: only the target's people are asked for their reward"
-                raise ReportRejected(
-                    Rejection.UNKNOWN_QUESTION, must("a report's question", rule, report.question)
-                )
+                raise rejected(Rejection.UNKNOWN_QUESTION, what, rule, report.question)
             return _of_length(reward_mechanism(self._experiment), report.payload)
         layout = self.layout(report.release, population=report.population, by_arm=entry.by_arm)
         if layout is None:
             if report.payload:
                 rule = "be empty where everything is settled"
-                raise ReportRejected(
-                    Rejection.WRONG_LENGTH, must("a report", rule, len(report.payload))
-                )
+                raise rejected(Rejection.WRONG_LENGTH, "a report", rule, len(report.payload))
             return None
         if layout.mechanism.halves and question.feature is None:
             rule = "be about a feature, as all are in this release"
-            raise ReportRejected(
-                Rejection.UNKNOWN_QUESTION, must("a report's question", rule, report.question)
-            )
+            raise rejected(Rejection.UNKNOWN_QUESTION, what, rule, report.question)
         return _of_length(layout.mechanism.mechanism, report.payload)
 
     def unpack(self, form: Hashable, payloads: Bytes) -> tuple[Values, Flags]:
@@ -101,9 +92,7 @@ class WhisperReleases:
     def to_table(self) -> list[Any]:
         """Write every change: path, version, arms on offer, arms that wait."""
         return [
-            [path, since, list(policy.arms), list(policy.waiting)]
-            if policy
-            else [path, since, [], []]
+            [path, since, *((policy.arms, policy.waiting) if policy else ((), ()))]
             for path, changes in sorted(self._changes.items())
             for since, policy in changes
         ]
@@ -119,8 +108,7 @@ class WhisperReleases:
             policy = None
             if arms:
                 offered = uniform(path, [int(arm) for arm in arms])
-                waits = tuple(int(arm) for arm in waiting)
-                policy = BinPolicy(offered.path, offered.arms, offered.propensities, waits)
+                policy = replace(offered, waiting=tuple(int(arm) for arm in waiting))
             changes.append((int(since), policy))
         return past
 
@@ -128,7 +116,7 @@ class WhisperReleases:
 def _of_length(mechanism: SignedSubset, payload: bytes) -> SignedSubset:
     if len(payload) != mechanism.length:
         rule = f"take {mechanism.length} bytes"
-        raise ReportRejected(Rejection.WRONG_LENGTH, must("a packed set", rule, len(payload)))
+        raise rejected(Rejection.WRONG_LENGTH, "a packed set", rule, len(payload))
     return mechanism
 
 

@@ -1,8 +1,8 @@
-"""The state → what people see of it: the release, the history and the certificates."""
+"""The state → what people see of it: the release and the certificates."""
 
 from collections.abc import Sequence
 
-from sottovoce.estimate.history import Certificate, DatedEvent, history_from
+from sottovoce.estimate.history import Certificate
 from sottovoce.estimate.tree import leaves_of, node_paths, partition_of
 from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.estimate.whisper.decisions import allowance
@@ -28,11 +28,6 @@ def _policy(state: State, fixed: Constants, node: int, path: str) -> BinPolicy:
         offered = live
     waiting = tuple(arm for arm in live if arm not in offered)
     return BinPolicy(path, tuple(offered), uniform(path, offered).propensities, waiting)
-
-
-def history_of(state: State, *, start: int = 0) -> tuple[DatedEvent, ...]:
-    """Return eliminations and splits; arms that went from a bin at once are one event."""
-    return history_from(state.events[start : state.totals[0].events], node_paths(state))
 
 
 def certificates_of(state: State, fixed: Constants, arms: Sequence[str]) -> tuple[Certificate, ...]:

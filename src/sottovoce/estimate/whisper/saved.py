@@ -6,13 +6,7 @@ import numpy as np
 
 from sottovoce.estimate.tree import node_paths
 from sottovoce.estimate.whisper.constants import Constants
-from sottovoce.estimate.whisper.state import (
-    TOTALS,
-    State,
-    arrays_of,
-    initial_state,
-    with_room,
-)
+from sottovoce.estimate.whisper.state import TOTALS, State, arrays_of, initial_state, with_room
 from sottovoce.shared.release import Release
 
 _DERIVED = "tree.middle"

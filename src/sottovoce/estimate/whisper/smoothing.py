@@ -1,7 +1,5 @@
 """Smoothing: one Gaussian model over the whole tree, solved exactly by belief propagation.
 
-Plain functions. The learner calls them as they are, and the lab compiles them as they stand.
-
 What is unknown of a bin is x = (g, slope_1 … slope_d), K numbers each. A half begins as its parent
 says,
 

@@ -1,7 +1,4 @@
-"""Splitting: a bin becomes two halves, which begin with what is known of them already.
-
-Plain functions. The learner calls them as they are, and the lab compiles them as they stand.
-"""
+"""Splitting: a bin becomes two halves, which begin with what is known of them already."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,4 @@
-"""One step of the learner: estimate → decide → split, in every contested bin.
-
-Plain functions. The learner calls them as they are, and the lab compiles them as they stand.
-"""
+"""One step of the learner: estimate → decide → split, in every contested bin."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -3,12 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.estimate.gate import Bytes, Flags, Values
 from sottovoce.shared.errors import ReportRejected
 from sottovoce.shared.whisper.subset import SignedSubset, unpack
-
-Bytes = NDArray[np.uint8]
-Values = NDArray[np.int8]
-Flags = NDArray[np.bool_]
 
 _FEW = 16  # are read faster one by one than by long division on arrays
 _LIMB = 32  # bits; with a remainder of as many in front it fits 64

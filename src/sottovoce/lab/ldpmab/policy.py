@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from sottovoce.estimate.history import DatedEvent
+from sottovoce.estimate.history import DatedEvent, history_of
 from sottovoce.estimate.ldpmab.constants import constants
-from sottovoce.estimate.ldpmab.publish import history_of, release_of
+from sottovoce.estimate.ldpmab.publish import release_of
 from sottovoce.estimate.ldpmab.state import initial_state, with_room
 from sottovoce.estimate.ldpmab.step import new_scratch
 from sottovoce.estimate.tree import copy_into

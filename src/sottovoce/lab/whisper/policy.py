@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from sottovoce.estimate.diagnosis import Diagnosis
-from sottovoce.estimate.history import DatedEvent
+from sottovoce.estimate.history import DatedEvent, history_of
 from sottovoce.estimate.whisper.constants import constants
 from sottovoce.estimate.whisper.diagnosis import diagnose
-from sottovoce.estimate.whisper.publish import history_of, release_of
+from sottovoce.estimate.whisper.publish import release_of
 from sottovoce.estimate.whisper.state import State, initial_state, with_room
 from sottovoce.lab.whisper.people import LOOP
 from sottovoce.lab.whisper.tables import Crowd, Fixed, fixed_for, tallies_for

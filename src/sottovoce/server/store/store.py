@@ -106,11 +106,6 @@ class Store:
         with self._log(fingerprint) as log:
             return next(iter(log.releases(after=version - 1, until=version)), None)
 
-    def newest(self, fingerprint: str) -> int:
-        """Return the newest version of an experiment's releases."""
-        with self._log(fingerprint) as log:
-            return log.newest()
-
     def newest_versions(self) -> dict[str, int]:
         """Return the newest version of each experiment, in one query."""
         query = "SELECT fingerprint, max(version) FROM experiment JOIN release ON experiment = id"
