@@ -54,7 +54,7 @@ class Demo(Command, extra="lab,server"):
             port=self.port,
             out=self.out,
             forever=self.forever,
-            tell=self._tell,
+            tell=lambda page: None if self.as_json else say(f"Status page: {page}"),
         )
         if self.as_json:
             say_json(asdict(summary))
@@ -71,10 +71,6 @@ class Demo(Command, extra="lab,server"):
             f" {'the same releases' if summary.agrees else 'OTHER releases'}.\n"
             f"Picture: {summary.picture}"
         )
-
-    def _tell(self, page: str) -> None:
-        if not self.as_json:
-            say(f"Status page: {page}")
 
 
 class Serve(Command, extra="server"):

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from sottovoce.estimate.diagnosis import Diagnosis
@@ -35,16 +35,6 @@ class Status:
     contested_cells: int
 
 
-@dataclass(slots=True, kw_only=True)
-class Progress:
-    """What a learner counts, whatever its method; as in ``Status``, by population."""
-
-    reports: list[int]
-    late_reports: int = 0
-    dropped_cells: int = 0
-    history: list[DatedEvent] = field(default_factory=list)
-
-
 class Learner:
     """The server's side: it sees reports only.
 
@@ -56,7 +46,10 @@ class Learner:
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
         self._estimator: Estimator = learner_method(experiment).begin(experiment)
-        self._progress = Progress(reports=[0] * len(experiment.populations))
+        # As in ``Status``; the reports by population.
+        self._reports = [0] * len(experiment.populations)
+        self._late_reports = self._dropped_cells = 0
+        self._history: list[DatedEvent] = []
 
     def release(self) -> Release:
         """Return the current release."""
@@ -75,7 +68,7 @@ class Learner:
         every = self.experiment.release_every
         while len(verdicts) < len(reports):
             # Never more than to the next step: what comes after it meets another release.
-            until_step = every - sum(self._progress.reports) % every
+            until_step = every - sum(self._reports) % every
             end = len(verdicts) + min(until_step, AT_ONCE)
             piece, batches = self._estimator.gate.read_many(reports[len(verdicts) : end])
             self._count(batches)
@@ -84,13 +77,13 @@ class Learner:
 
     def status(self) -> Status:
         """Return how far the learner has come."""
-        progress, release = self._progress, self.release()
+        release = self.release()
         names = [population.name for population in self.experiment.populations]
         return Status(
             release=release.version,
-            reports=dict(zip(names, progress.reports, strict=True)),
-            late_reports=progress.late_reports,
-            dropped_cells=progress.dropped_cells,
+            reports=dict(zip(names, self._reports, strict=True)),
+            late_reports=self._late_reports,
+            dropped_cells=self._dropped_cells,
             bins=len(release.bins),
             settled_bins=sum(policy.settled for policy in release.bins),
             contested_cells=sum(len(policy.live) for policy in release.contested),
@@ -106,25 +99,25 @@ class Learner:
 
     def diagnosis(self) -> Diagnosis:
         """Say what each auxiliary population brings, and whether it seems to mislead."""
-        return self._estimator.diagnose(self._progress.reports)
+        return self._estimator.diagnose(self._reports)
 
     def history(self) -> tuple[DatedEvent, ...]:
         """Every elimination and cut so far, with the number of reports by then."""
-        return tuple(self._progress.history)
+        return tuple(self._history)
 
     def to_json(self) -> str:
         """Save the learner; it holds sums of reports and nothing about any person."""
         history = [
             {"reports": dated.reports, "kind": type(dated.event).__name__, **asdict(dated.event)}
-            for dated in self._progress.history
+            for dated in self._history
         ]
         table = {
             "sottovoce": STATE_VERSION,
             "kind": "learner",
             "release": self.release().to_table(),
-            "reports": self._progress.reports,
-            "late_reports": self._progress.late_reports,
-            "dropped_cells": self._progress.dropped_cells,
+            "reports": self._reports,
+            "late_reports": self._late_reports,
+            "dropped_cells": self._dropped_cells,
             "history": history,
             **self._estimator.to_table(),
         }
@@ -157,30 +150,27 @@ class Learner:
     def _read(self, table: dict[str, Any]) -> None:
         release = Release.from_table(table["release"])
         self.experiment = release.experiment
-        self._progress = progress = Progress(
-            reports=list(map(int, table["reports"])),
-            late_reports=int(table["late_reports"]),
-            dropped_cells=int(table["dropped_cells"]),
-            history=[_dated(entry) for entry in table["history"]],
-        )
-        if len(progress.reports) != len(self.experiment.populations):
+        self._reports = list(map(int, table["reports"]))
+        self._late_reports = int(table["late_reports"])
+        self._dropped_cells = int(table["dropped_cells"])
+        self._history = [_dated(entry) for entry in table["history"]]
+        if len(self._reports) != len(self.experiment.populations):
             raise ValueError("its counts do not fit its populations")
-        if min(*progress.reports, progress.late_reports, progress.dropped_cells) < 0:
+        if min(*self._reports, self._late_reports, self._dropped_cells) < 0:
             raise ValueError("its counts must not be negative")
         self._estimator = learner_method(self.experiment).resume(release, table)
 
     def _count(self, batches: Sequence[Batch]) -> None:
         """Add reports to the sums, and look at them when it is time."""
-        progress = self._progress
         for batch in batches:
             if batch.report.release != self.release().version:
-                progress.late_reports += batch.count
-            progress.dropped_cells += self._estimator.absorb(batch)
-            progress.reports[batch.report.population] += batch.count
-        total = sum(progress.reports)
+                self._late_reports += batch.count
+            self._dropped_cells += self._estimator.absorb(batch)
+            self._reports[batch.report.population] += batch.count
+        total = sum(self._reports)
         if batches and total % self.experiment.release_every == 0:
             events = self._estimator.step()
-            progress.history += [DatedEvent(total, event) for event in events]
+            self._history += [DatedEvent(total, event) for event in events]
 
 
 def _dated(entry: dict[str, Any]) -> DatedEvent:

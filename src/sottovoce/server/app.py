@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 from starlette.applications import Starlette
@@ -28,7 +28,7 @@ LOOK_EVERY = 0.1
 # Seconds between two tries to reach a database that is away.
 TRY_AGAIN = 1.0
 
-ROUTES: tuple[tuple[str, str, Callable[[Request], Awaitable[Response]]], ...] = (
+ROUTES: tuple[tuple[str, str, endpoints.Endpoint], ...] = (
     ("POST", "/reports", endpoints.take_report),
     ("POST", "/reports/batch", endpoints.take_batch),
     ("GET", "/experiments/{experiment}/releases/current", endpoints.current_release),
@@ -133,18 +133,11 @@ async def _as_json(request: Request, error: Exception) -> Response:
     text = texts.get(error.status_code, "the request cannot be served")
     response = problem(error.status_code, text)
     if error.status_code == 405:
-        response.headers["allow"] = ", ".join(sorted(_methods(request)))
+        every = request.app.routes
+        routes = [each for each in every if each.matches(request.scope)[0] is not Match.NONE]
+        allowed = {method for route in routes for method in route.methods}
+        response.headers["allow"] = ", ".join(sorted(allowed))
     return response
-
-
-def _methods(request: Request) -> set[str]:
-    """Return what the address of a request takes, by all routes of that address."""
-    return {
-        method
-        for route in request.app.routes
-        if route.matches(request.scope)[0] is not Match.NONE
-        for method in route.methods
-    }
 
 
 async def _unforeseen(_: Request, error: Exception) -> Response:

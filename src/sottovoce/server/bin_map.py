@@ -20,8 +20,6 @@ LETTER, LINE = 6.8, 15  # about the width of a letter and the height of a line
 LONGEST_LABEL = 14
 # With more live arms than this, their number is written instead of dots.
 MOST_DOTS = 8
-# With more bins than this, lines between them must be thin.
-MANY_BINS = 400
 
 Tick = tuple[float, str]
 """Where a tick lies in the drawing, and what stands beside it."""
@@ -78,11 +76,6 @@ class BinMap:
     def area(self) -> Rectangle:
         """Where all bins lie."""
         return Rectangle(self.left, TOP, WIDTH, self.height)
-
-    @property
-    def has_many_bins(self) -> bool:
-        """Whether lines between bins must be thin."""
-        return len(self.release.bins) > MANY_BINS
 
     @cached_property
     def ticks_across(self) -> list[Tick]:

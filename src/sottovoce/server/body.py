@@ -29,19 +29,17 @@ async def read_body(request: Request, settings: ServerSettings) -> bytes:
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > settings.most_bytes:
         raise _too_large(settings)
-    pieces: list[bytes] = []
-    size = 0
+    body = bytearray()
     try:
         async with asyncio.timeout(settings.patience):
             async for piece in request.stream():
-                size += len(piece)
-                if size > settings.most_bytes:
+                body += piece
+                if len(body) > settings.most_bytes:
                     raise _too_large(settings)
-                pieces.append(piece)
     except TimeoutError:
         rule = f"a request must arrive within {settings.patience:g} seconds"
         raise RequestFailed(408, rule) from None
-    return b"".join(pieces)
+    return bytes(body)
 
 
 def _too_large(settings: ServerSettings) -> RequestFailed:

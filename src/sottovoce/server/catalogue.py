@@ -21,9 +21,8 @@ _UNKNOWN = frozenset((Rejection.UNKNOWN_EXPERIMENT, Rejection.UNKNOWN_RELEASE))
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """An experiment and its newest release, ready to be sent."""
+    """The newest release of an experiment; ``signed`` is ready to be sent."""
 
-    experiment: Experiment
     release: Release
     signed: bytes
 
@@ -87,7 +86,7 @@ class Catalogue:
             gate.publish(release)
         if release is not None:
             signed = self._key.sign(wire.release_to_json(release)).to_json()
-            self.current[fingerprint] = Current(release.experiment, release, signed)
+            self.current[fingerprint] = Current(release, signed)
 
 
 def _without_gate(report: bytes) -> Rejection:

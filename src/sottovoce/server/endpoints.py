@@ -112,7 +112,7 @@ async def past_release(request: Request, worker: Worker) -> Response:
     version = int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else 0
     if version == current.release.version:
         return cached(request, current.signed, control=FOR_EVER)
-    fingerprint = current.experiment.fingerprint
+    fingerprint = current.release.experiment.fingerprint
     found = await asyncio.to_thread(worker.store.release, fingerprint, version)
     if found is None:
         raise RequestFailed(404, "there is no such release of this experiment")
@@ -170,7 +170,7 @@ async def _status(request: Request, worker: Worker) -> ExperimentStatus:
 
 
 async def _status_of(current: Current, worker: Worker) -> ExperimentStatus:
-    fingerprint = current.experiment.fingerprint
+    fingerprint = current.release.experiment.fingerprint
     stored = await asyncio.to_thread(worker.store.length, fingerprint)
     found = await asyncio.to_thread(worker.store.snapshot, fingerprint)
     if found is None:
@@ -212,7 +212,7 @@ async def list_experiments(request: Request, worker: Worker) -> Response:
     _check_token(request, worker)
     await worker.ingest.refresh()
     found = worker.catalogue.current.values()
-    return as_json({"experiments": [_summary(each.experiment) for each in found]})
+    return as_json({"experiments": [_summary(each.release.experiment) for each in found]})
 
 
 def _summary(experiment: Experiment) -> dict[str, Any]:

@@ -149,11 +149,6 @@ def listed(names: Sequence[str], *, last: str = "and") -> str:
     return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else names[0]
 
 
-def thousands(value: int) -> str:
-    """Write a count, such as 12,345."""
-    return f"{value:,}"
-
-
 def fixed(value: float, digits: int = 0) -> str:
     """Write a number with so many digits after the point."""
     return f"{value:.{digits}f}"

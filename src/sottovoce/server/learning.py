@@ -120,9 +120,12 @@ class ExperimentLearner:
 
     def _write(self, releases: Sequence[LoggedRelease], *, snapshot: bool, save: bool) -> None:
         position = self._position
+        shown = None
+        if snapshot:
+            shown = Snapshot.of(self._learner, self._diagnosis.at(position))
         self._session.publish(
             releases,
-            snapshot=(position, self._snapshot().to_json()) if snapshot else None,
+            snapshot=(position, shown.to_json()) if shown else None,
             saved=(position, self._learner.to_json()) if save else None,
         )
         now = time.monotonic()
@@ -130,9 +133,6 @@ class ExperimentLearner:
             self._snapshot_position, self._snapshot_at = position, now
         if save:
             self._saved_at = now
-
-    def _snapshot(self) -> Snapshot:
-        return Snapshot.of(self._learner, self._diagnosis.at(self._position))
 
 
 def _resume(session: LearnerSession, experiment: Experiment) -> tuple[Learner, int]:

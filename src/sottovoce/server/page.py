@@ -28,7 +28,6 @@ from sottovoce.server.formatting import (
     listed,
     odds,
     percent,
-    thousands,
     worth,
 )
 from sottovoce.server.status import Event, ExperimentStatus
@@ -43,6 +42,7 @@ GLOBALS = {
     # The style sheet has as many; with more arms they repeat, and the numbers tell them apart.
     "COLOURS": 8,
     "REFRESH_SECONDS": 3,
+    "MANY_BINS": 400,  # with more, lines between them must be thin
     "MOST_BINS": 200,
     "MOST_CONTESTED_BINS": 40,
     "LINKS": (
@@ -218,7 +218,7 @@ _TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 _TEMPLATES.globals |= GLOBALS | {"verdict": verdict}
-_TEMPLATES.filters |= {
-    each.__name__: each for each in (decimal, fixed, largest, odds, percent, thousands, worth)
+_TEMPLATES.filters |= {"thousands": "{:,}".format} | {
+    each.__name__: each for each in (decimal, fixed, largest, odds, percent, worth)
 }
 _PAGE = _TEMPLATES.get_template("page.html")

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
-from prometheus_client import Counter, Histogram
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -18,6 +17,8 @@ from sottovoce.server.metrics import REQUEST_SECONDS, REQUESTS
 RETRY_AFTER = 1  # seconds
 
 _encoder = msgspec.json.Encoder()
+_requests = lru_cache(maxsize=1024)(REQUESTS.labels)
+_seconds = lru_cache(maxsize=1024)(REQUEST_SECONDS.labels)
 
 
 class RequestFailed(Exception):
@@ -107,13 +108,3 @@ class RequestMetrics:
             await send(message)
 
         await self._app(scope, receive, counting)
-
-
-@lru_cache(maxsize=1024)
-def _requests(endpoint: str, status: int) -> Counter:
-    return REQUESTS.labels(endpoint, status)
-
-
-@lru_cache(maxsize=1024)
-def _seconds(endpoint: str) -> Histogram:
-    return REQUEST_SECONDS.labels(endpoint)

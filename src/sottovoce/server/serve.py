@@ -45,7 +45,7 @@ class Listening:
 
     host: str
     port: int
-    sockets: tuple[socket.socket, ...]
+    socket: socket.socket
 
     @classmethod
     def on(cls, host: str, port: int, *, patience: float = PATIENCE) -> "Listening":
@@ -59,7 +59,7 @@ class Listening:
             try:
                 bound.bind((host, port))
                 bound.listen(2048)
-                return cls(host, bound.getsockname()[1], (bound,))
+                return cls(host, bound.getsockname()[1], bound)
             except (OSError, OverflowError) as trouble:
                 is_taken = isinstance(trouble, OSError) and trouble.errno == errno.EADDRINUSE
                 if not is_taken or time.monotonic() > deadline:
@@ -70,8 +70,7 @@ class Listening:
 
     def close(self) -> None:
         """Listen no more."""
-        for each in self.sockets:
-            each.close()
+        self.socket.close()
 
     @property
     def url(self) -> str:
@@ -193,7 +192,7 @@ def _work(settings: ServerSettings, listening: Listening, metrics: str) -> None:
         timeout_keep_alive=75,
         timeout_graceful_shutdown=int(GRACE) - 2,
     )
-    uvicorn.Server(config).run(sockets=list(listening.sockets))
+    uvicorn.Server(config).run(sockets=[listening.socket])
 
 
 def _learn(settings: ServerSettings) -> None:

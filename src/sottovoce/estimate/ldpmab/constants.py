@@ -67,7 +67,8 @@ def constants(experiment: Experiment) -> Constants:
         confidence=(c if settings.c is None else settings.c) * log_n,
         warm_up=warm_up,
         dimension=d,
-        taus=_taus(2 * math.sqrt(d) if paper else 1.0, deepest=deepest, dimension=d),
+        # τ_s, the surrogate for the approximation error (eq. choiceoftaus).
+        taus=(2 * math.sqrt(d) if paper else 1.0) * 2.0 ** (-np.arange(deepest + 1) / d),
         band_radius=2.0 if paper else 1.0,
         band_tau=0.0 if paper else 1.0,
         split_when_all=not paper,
@@ -76,11 +77,6 @@ def constants(experiment: Experiment) -> Constants:
         clip=not paper,
         running_sums=not paper,
     )
-
-
-def _taus(scale: float, *, deepest: int, dimension: int) -> NDArray[np.float64]:
-    """Return τ_s = scale·2^(-s/d), the surrogate for the approximation error (eq. choiceoftaus)."""
-    return np.asarray(scale * 2.0 ** (-np.arange(deepest + 1) / dimension))
 
 
 def _depth_cap(populations: tuple[Population, ...], *, dimension: int) -> int:

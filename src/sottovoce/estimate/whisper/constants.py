@@ -34,7 +34,9 @@ class Constants(NamedTuple):
     arms: int
     dimension: int
     horizon: float
-    jump_start: float  # with more auxiliary reports than these, people come before the next step
+    # With more auxiliary reports than these, less than a step of them is to come, and people come
+    # before the next step; ∞ if none will come.
+    jump_start: float
     behaviour: NDArray[np.float64]  # (M+1, K) π of logged rows; zeros where it is not known
     known: NDArray[np.bool_]  # (M+1,)
     questions: Any  # (kinds,) of QUESTION; those that the experiment does not ask stay 0
@@ -52,6 +54,7 @@ def constants(experiment: Experiment) -> Constants:
         return known
     settings = cast(Whisper, experiment.settings)
     populations = experiment.populations
+    announced = sum(population.users for population in experiment.auxiliary)
     behaviour = np.zeros((len(populations), len(experiment.arms)))
     for m, population in enumerate(populations):
         if population.behaviour is not None:
@@ -60,7 +63,7 @@ def constants(experiment: Experiment) -> Constants:
         arms=len(experiment.arms),
         dimension=experiment.dimension,
         horizon=float(experiment.horizon),
-        jump_start=_jump_start(experiment),
+        jump_start=float(max(announced - experiment.release_every, 0)) if announced else math.inf,
         behaviour=behaviour,
         known=np.array([population.behaviour is not None for population in populations]),
         questions=_questions(experiment),
@@ -79,9 +82,3 @@ def _questions(experiment: Experiment) -> Any:
     for kind, entry in asked.items():
         table[kind] = tuple(getattr(entry, field) for field in QUESTION.names or ())
     return table.view(np.recarray)
-
-
-def _jump_start(experiment: Experiment) -> float:
-    """Return how many auxiliary reports leave a whole step of them to come; ∞ if none will come."""
-    announced = sum(population.users for population in experiment.auxiliary)
-    return float(max(announced - experiment.release_every, 0)) if announced else math.inf
