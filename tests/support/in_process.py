@@ -34,7 +34,7 @@ def serving_here(folder: Path, experiments: Sequence[sv.Experiment]) -> Iterator
     )
     worker, store = uvicorn.Server(config), Store.open(settings.database)
     threads = [
-        threading.Thread(target=worker.run, kwargs={"sockets": [listening.socket]}),
+        threading.Thread(target=worker.run, kwargs={"sockets": [listening.bound]}),
         threading.Thread(target=learn_until, args=(stopped.is_set, store)),
     ]
     for thread in threads:

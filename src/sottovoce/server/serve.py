@@ -45,7 +45,7 @@ class Listening:
 
     host: str
     port: int
-    socket: socket.socket
+    bound: socket.socket
 
     @classmethod
     def on(cls, host: str, port: int, *, patience: float = PATIENCE) -> "Listening":
@@ -70,7 +70,7 @@ class Listening:
 
     def close(self) -> None:
         """Listen no more."""
-        self.socket.close()
+        self.bound.close()
 
     @property
     def url(self) -> str:
@@ -192,7 +192,7 @@ def _work(settings: ServerSettings, listening: Listening, metrics: str) -> None:
         timeout_keep_alive=75,
         timeout_graceful_shutdown=int(GRACE) - 2,
     )
-    uvicorn.Server(config).run(sockets=[listening.socket])
+    uvicorn.Server(config).run(sockets=[listening.bound])
 
 
 def _learn(settings: ServerSettings) -> None:

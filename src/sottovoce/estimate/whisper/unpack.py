@@ -77,7 +77,11 @@ def _digits(data: Bytes, *, base: int, count: int) -> tuple[NDArray[np.uint64], 
     while base ** (at_once + 1) < 2**_LIMB:
         at_once += 1
     divisor = base**at_once
-    limbs, bits = _limbs(data), 8 * data.shape[1]
+    # Each number in limbs, (limbs, n), the lowest one first.
+    length, bits = data.shape[1], 8 * data.shape[1]
+    padded = np.zeros((len(data), -(-bits // _LIMB) * _LIMB // 8), dtype=np.uint8)
+    padded[:, :length] = data
+    limbs = padded.view("<u4").T.astype(np.uint64, order="C")
     parts = np.zeros((-(-count // at_once), len(data)), dtype=np.uint64)
     for part in parts:
         for limb in limbs[::-1]:
@@ -92,11 +96,3 @@ def _digits(data: Bytes, *, base: int, count: int) -> tuple[NDArray[np.uint64], 
         np.divmod(parts, base, out=(parts, split[:, place]))
     digits = split.reshape(-1, len(data))
     return digits[:count], ~(np.any(limbs, axis=0) | np.any(digits[count:], axis=0))
-
-
-def _limbs(data: Bytes) -> NDArray[np.uint64]:
-    """Cut each number into limbs, (limbs, n), the lowest one first."""
-    count, length = data.shape
-    padded = np.zeros((count, -(-8 * length // _LIMB) * _LIMB // 8), dtype=np.uint8)
-    padded[:, :length] = data
-    return padded.view("<u4").T.astype(np.uint64, order="C")
