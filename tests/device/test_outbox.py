@@ -10,7 +10,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.device.database import connect
-from sottovoce.device.outbox import Keeps, MemoryOutbox, Outbox
+from sottovoce.device.outbox import Outbox
 
 WALKING, SLEEPING = "0123456789abcdef", "fedcba9876543210"
 
@@ -21,15 +21,15 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(params=["disk", "memory"])
-def outbox(request: pytest.FixtureRequest, path: Path) -> Keeps:
-    return Outbox(path, most=5) if request.param == "disk" else MemoryOutbox(most=5)
+def outbox(request: pytest.FixtureRequest, path: Path) -> Outbox:
+    return Outbox(path if request.param == "disk" else None, most=5)
 
 
-def bodies(outbox: Keeps, limit: int = 100, experiment: str = WALKING) -> list[bytes]:
+def bodies(outbox: Outbox, limit: int = 100, experiment: str = WALKING) -> list[bytes]:
     return [each.report for each in outbox.oldest(limit, experiment=experiment)]
 
 
-def test_the_oldest_come_first_and_what_was_removed_is_gone(outbox: Keeps) -> None:
+def test_the_oldest_come_first_and_what_was_removed_is_gone(outbox: Outbox) -> None:
     for body in (b"one", b"two", b"three"):
         outbox.put(body, experiment=WALKING)
     assert bodies(outbox) == [b"one", b"two", b"three"]
@@ -42,7 +42,7 @@ def test_the_oldest_come_first_and_what_was_removed_is_gone(outbox: Keeps) -> No
     assert outbox.count(experiment=WALKING) == 1
 
 
-def test_a_number_is_never_given_twice(outbox: Keeps) -> None:
+def test_a_number_is_never_given_twice(outbox: Outbox) -> None:
     outbox.put(b"one", experiment=WALKING)
     (first,) = outbox.oldest(1, experiment=WALKING)
     outbox.remove([first.number])
@@ -51,7 +51,7 @@ def test_a_number_is_never_given_twice(outbox: Keeps) -> None:
     assert bodies(outbox) == [b"two"]
 
 
-def test_experiments_do_not_see_each_other(outbox: Keeps) -> None:
+def test_experiments_do_not_see_each_other(outbox: Outbox) -> None:
     outbox.put(b"walk", experiment=WALKING)
     outbox.put(b"sleep", experiment=SLEEPING)
     outbox.keep(b"release", experiment=WALKING, instead_of=lambda _: True)
@@ -61,7 +61,7 @@ def test_experiments_do_not_see_each_other(outbox: Keeps) -> None:
     assert outbox.kept(experiment=SLEEPING) is None
 
 
-def test_a_full_outbox_takes_no_more_and_drops_none(outbox: Keeps) -> None:
+def test_a_full_outbox_takes_no_more_and_drops_none(outbox: Outbox) -> None:
     for number in range(5):
         outbox.check_room()
         outbox.put(bytes([number]), experiment=WALKING)
@@ -72,7 +72,7 @@ def test_a_full_outbox_takes_no_more_and_drops_none(outbox: Keeps) -> None:
     assert bodies(outbox) == [bytes([number]) for number in range(5)]
 
 
-def test_a_release_is_kept_only_instead_of_one_that_it_may_replace(outbox: Keeps) -> None:
+def test_a_release_is_kept_only_instead_of_one_that_it_may_replace(outbox: Outbox) -> None:
     assert outbox.kept(experiment=WALKING) is None
     outbox.keep(b"7", experiment=WALKING, instead_of=lambda _: False)
     for new in (b"6", b"8", b"7"):

@@ -10,7 +10,7 @@ import pytest
 import sottovoce as sv
 from factories import experiment
 from sottovoce.device import signature
-from sottovoce.device.releases import Verifier
+from sottovoce.device.releases import Releases
 from sottovoce.lab.local_server import LocalServer
 from sottovoce.shared import wire
 from sottovoce.shared.signed import SignedRelease, message
@@ -88,7 +88,7 @@ def test_a_release_is_sent_once_to_those_who_know_it(server: LocalServer) -> Non
 
 def test_the_tag_is_the_one_that_devices_work_out(server: LocalServer) -> None:
     answer = get(server, releases(WHISPER))
-    trust = Verifier(experiment=WHISPER.fingerprint, keys=[server.key])
+    trust = Releases(server.url, experiment=WHISPER.fingerprint, keys=[server.key])
     verified = trust.verify(answer.body)
     assert get(server, releases(WHISPER), If_None_Match=verified.tag).status == 304
 

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Unpack
 
-from sottovoce.device.session import ClientSettings, Session
-from sottovoce.device.steps import Done, Pause, Result, Steps
+from sottovoce.device.session import ClientSettings, Done, Pause, Result, Session, Steps
 from sottovoce.device.transport import AsyncTransport, Request, Response, send
 from sottovoce.shared.errors import TransportError
 
@@ -57,11 +56,9 @@ class AsyncClient(Session):
 
     async def _run(self, steps: Steps[Result]) -> Result:
         response: Response | None = None
-        while True:
-            step = await asyncio.to_thread(self._step, steps, response)
-            if isinstance(step, Done):
-                return step.result
+        while not isinstance(step := await asyncio.to_thread(self._step, steps, response), Done):
             response = await self._answer(step)
+        return step.result
 
     async def _answer(self, step: Request | Pause) -> Response | None:
         if isinstance(step, Pause):

@@ -7,6 +7,8 @@ device's clock is wrong by years, or is set back.
 import re
 from collections.abc import Callable
 
+from sottovoce.device.transport import Response
+
 FIRST_WAIT = 1.0
 """The longest wait after one failure, in seconds. It doubles with each further failure."""
 
@@ -32,21 +34,17 @@ class Backoff:
         """Seconds until the next try may begin."""
         return max(0.0, self._not_before - self._clock())
 
-    def failed(self, retry_after: str | None = None) -> None:
-        """Note a failure: wait, and at least as long as Retry-After says."""
+    def failed(self, response: Response | None) -> None:
+        """Note a failure: wait, and at least as long as the Retry-After of an answer says."""
+        said = response.headers.get("retry-after", "").strip() if response else ""
+        # In whole seconds; a date is ignored, since it would need a clock.
+        asked = min(LONGEST_WAIT, float(said)) if re.fullmatch("[0-9]{1,9}", said) else 0.0
         # Capped first: 2.0 ** failures overflows after a thousand failures.
         spread = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(self._failures, 32))
         self._failures += 1
-        self._not_before = self._clock() + _seconds(retry_after) + spread * self._jitter()
+        self._not_before = self._clock() + asked + spread * self._jitter()
 
     def succeeded(self) -> None:
         """Note a success: the next try may begin at once."""
         self._failures = 0
         self._not_before = self._clock()
-
-
-def _seconds(retry_after: str | None) -> float:
-    """Read a Retry-After in whole seconds; a date is ignored, since it would need a clock."""
-    if retry_after is None or not re.fullmatch("[0-9]{1,9}", retry_after.strip()):
-        return 0.0
-    return min(LONGEST_WAIT, float(retry_after))

@@ -4,8 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Unpack
 
-from sottovoce.device.session import ClientSettings, Session
-from sottovoce.device.steps import Done, Pause, Result, Steps
+from sottovoce.device.session import ClientSettings, Done, Pause, Result, Session, Steps
 from sottovoce.device.transport import Request, Response, Transport, send
 from sottovoce.shared.errors import TransportError
 
@@ -73,11 +72,9 @@ class Client(Session):
 
     def _run(self, steps: Steps[Result]) -> Result:
         response: Response | None = None
-        while True:
-            step = self._step(steps, response)
-            if isinstance(step, Done):
-                return step.result
+        while not isinstance(step := self._step(steps, response), Done):
             response = self._answer(step)
+        return step.result
 
     def _answer(self, step: Request | Pause) -> Response | None:
         if isinstance(step, Pause):

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +13,13 @@ from sottovoce.shared.errors import SottovoceError, must
 class FileKind:
     """One kind of file, told from others by an application id and a version.
 
-    what: its name, such as "a privacy ledger of version 1".
+    what, name: how to call it, such as "a privacy ledger" and "ledger".
     error: what is raised where a file is of another kind or cannot be used.
     tables: how its tables are made, statement by statement.
     """
 
     what: str
+    name: str
     application: int
     version: int
     error: type[SottovoceError]
@@ -39,6 +40,20 @@ class FileKind:
             came = f"another file (version {version})"
             raise self.error(must(str(path), f"be {self.what} of version {self.version}", came))
 
+    @contextmanager
+    def transaction(self, path: Path, *, create: bool = False) -> Iterator[sqlite3.Connection]:
+        """Open a file for one transaction, and close it; an error rolls back."""
+        try:
+            with closing(connect(path, mode="rwc" if create else "rw")) as database:
+                database.execute("BEGIN IMMEDIATE")
+                yield database
+                database.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise self.error(
+                f"the {self.name} {path} must be readable and writable; {error};"
+                " nothing was written"
+            ) from error
+
 
 def connect(path: Path, *, mode: str = "rw", timeout: float = 10) -> sqlite3.Connection:
     """Open a file so that a loss of power undoes nothing and what is deleted is gone."""
@@ -54,25 +69,3 @@ def connect(path: Path, *, mode: str = "rw", timeout: float = 10) -> sqlite3.Con
         database.close()
         raise
     return database
-
-
-@contextmanager
-def transaction(
-    path: Path, kind: FileKind, *, what: str, create: bool = False
-) -> Iterator[sqlite3.Connection]:
-    """Open a file for one transaction, and close it; an error rolls back.
-
-    what: how to call the file where SQLite fails; nothing is written then.
-    """
-    try:
-        database = connect(path, mode="rwc" if create else "rw")
-        try:
-            database.execute("BEGIN IMMEDIATE")
-            yield database
-            database.execute("COMMIT")
-        finally:
-            database.close()
-    except sqlite3.Error as error:
-        raise kind.error(
-            f"{what} must be readable and writable; {error}; nothing was written"
-        ) from error

@@ -9,7 +9,8 @@ written, the device spends nothing and reports nothing.
 
 import math
 import sqlite3
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -17,12 +18,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Protocol
 
-from sottovoce.device.database import FileKind, transaction
+from sottovoce.device.database import FileKind
 from sottovoce.shared import check
 from sottovoce.shared.errors import BudgetSpent, LedgerError, must
 
 _LEDGER = FileKind(
     what="a privacy ledger",
+    name="ledger",
     application=0x536F766F,  # "Sovo"
     version=1,
     error=LedgerError,
@@ -90,18 +92,13 @@ class Ledger:
         self.path = Path(path)
         self.budget = check.epsilon(budget, what="the ledger's budget")
         # Created only if there is no file: an emptied ledger does not pass for a new one.
-        is_new = not self.path.exists()
-        with self._transaction(create=is_new) as database:
-            if is_new and not database.execute("SELECT * FROM sqlite_master").fetchall():
-                _LEDGER.create(database)
-                database.execute("INSERT INTO budget VALUES (?)", (self.budget,))
-            self._check(database)
+        with self._checked(create=not self.path.exists()):
+            pass
 
     def spend(self, epsilon: float, *, experiment: str, name: str, release: int) -> None:
         """Record the cost of one report on disk, or raise LedgerError and record nothing."""
         cost = check.epsilon(epsilon)
-        with self._transaction() as database:
-            self._check(database)
+        with self._checked() as database:
             left = Fraction(self.budget) - _total(_entries(database))
             if Fraction(cost) > left:
                 raise BudgetSpent(
@@ -115,8 +112,7 @@ class Ledger:
 
     def entries(self) -> list[LedgerEntry]:
         """Return the cost of every report so far, oldest first."""
-        with self._transaction() as database:
-            self._check(database)
+        with self._checked() as database:
             return _entries(database)
 
     @property
@@ -125,49 +121,49 @@ class Ledger:
         return float(Fraction(self.budget) - _total(self.entries()))
 
     def receipt(self) -> str:
-        """Return a text for the person whose budget this is."""
-        return receipt(self.entries(), budget=self.budget)
+        """Return a text for the person whose budget this is: what was spent, when and on what."""
+        entries = self.entries()
+        spent = _total(entries)
+        lines = [
+            "Privacy receipt",
+            f"  lifetime budget  ε = {self.budget:g}",
+            f"  spent            ε = {float(spent):g} in {len(entries)} reports",
+            f"  left             ε = {float(Fraction(self.budget) - spent):g}",
+            "",
+            f"  {'when (UTC)':<26}{'experiment':<40}{'release':>8}{'ε':>10}",
+        ]
+        lines += [
+            f"  {each.moment:<26}{f'{each.name} ({each.experiment})':<40}"
+            f"{each.release:>8}{each.epsilon:>10g}"
+            for each in entries
+        ]
+        return "\n".join(lines)
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> "Ledger":
         """Open an existing ledger, whatever its budget."""
         if not Path(path).is_file():
             raise LedgerError(must("a ledger", "be an existing file", repr(str(path))))
-        with _transaction(Path(path)) as database:
+        with _LEDGER.transaction(Path(path)) as database:
             row = database.execute("SELECT epsilon FROM budget").fetchone()
         if row is None:
             raise LedgerError(must(f"the ledger {path}", "state its budget", "none"))
         return cls(path, budget=row[0])
 
-    def _transaction(self, *, create: bool = False) -> AbstractContextManager[sqlite3.Connection]:
-        return _transaction(self.path, create=create)
-
-    def _check(self, database: sqlite3.Connection) -> None:
-        _LEDGER.check(database, self.path)
-        budgets = [budget for (budget,) in database.execute("SELECT epsilon FROM budget")]
-        if budgets != [self.budget]:
-            made = f"{budgets[0]:g}" if len(budgets) == 1 else "stated"
-            rule = f"be {made} as it was when {self.path} was made"
-            raise LedgerError(must("the ledger's budget", rule, self.budget))
-
-
-def receipt(entries: list[LedgerEntry], *, budget: float) -> str:
-    """Return a text that says what was spent, when and on what."""
-    spent = _total(entries)
-    lines = [
-        "Privacy receipt",
-        f"  lifetime budget  ε = {budget:g}",
-        f"  spent            ε = {float(spent):g} in {len(entries)} reports",
-        f"  left             ε = {float(Fraction(budget) - spent):g}",
-        "",
-        f"  {'when (UTC)':<26}{'experiment':<40}{'release':>8}{'ε':>10}",
-    ]
-    lines += [
-        f"  {each.moment:<26}{f'{each.name} ({each.experiment})':<40}"
-        f"{each.release:>8}{each.epsilon:>10g}"
-        for each in entries
-    ]
-    return "\n".join(lines)
+    @contextmanager
+    def _checked(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
+        """Open the file for one transaction, and refuse it if it is not this ledger."""
+        with _LEDGER.transaction(self.path, create=create) as database:
+            if create and not database.execute("SELECT * FROM sqlite_master").fetchall():
+                _LEDGER.create(database)
+                database.execute("INSERT INTO budget VALUES (?)", (self.budget,))
+            _LEDGER.check(database, self.path)
+            budgets = [budget for (budget,) in database.execute("SELECT epsilon FROM budget")]
+            if budgets != [self.budget]:
+                made = f"{budgets[0]:g}" if len(budgets) == 1 else "stated"
+                rule = f"be {made} as it was when {self.path} was made"
+                raise LedgerError(must("the ledger's budget", rule, self.budget))
+            yield database
 
 
 def _entries(database: sqlite3.Connection) -> list[LedgerEntry]:
@@ -181,7 +177,3 @@ def _entries(database: sqlite3.Connection) -> list[LedgerEntry]:
 
 def _total(entries: list[LedgerEntry]) -> Fraction:
     return sum((Fraction(entry.epsilon) for entry in entries), Fraction(0))
-
-
-def _transaction(path: Path, *, create: bool = False) -> AbstractContextManager[sqlite3.Connection]:
-    return transaction(path, _LEDGER, what=f"the ledger {path}", create=create)

@@ -51,19 +51,49 @@ class Verified:
         return f'"{hashlib.sha256(self.document).hexdigest()[:32]}"'
 
 
-class Verifier:
-    """Verifies releases.
+class Releases:
+    """The releases of one experiment on one server.
 
-    experiment: the fingerprint of the one experiment.
+    experiment: its fingerprint.
     keys: the public keys that are trusted, in hexadecimal digits.
+    known: the release in use, once there is one.
     """
 
-    def __init__(self, *, experiment: str, keys: Sequence[str]) -> None:
-        self._experiment = experiment
+    def __init__(self, server: str, *, experiment: str, keys: Sequence[str]) -> None:
+        if not server.startswith(("http://", "https://")):
+            raise TransportError("a server's address must begin with http:// or https://")
+        if not isinstance(experiment, str) or not re.fullmatch("[0-9a-f]{16}", experiment):
+            rule = "be the 16 hexadecimal digits of its fingerprint"
+            raise ExperimentError(must("experiment", rule, repr(experiment)))
         trusted = [_key(each) for each in ([keys] if isinstance(keys, str) else keys)]
         if not trusted:
             raise SignatureError("keys must hold at least one public key; got none")
+        self.server, self.experiment = server.rstrip("/"), experiment
         self._keys = {key_id(public): public for public in trusted}
+        self.known: Verified | None = None
+
+    def request(self) -> Request:
+        """Return the request for the current release."""
+        headers = {"Accept": "application/json", "Accept-Encoding": "gzip"}
+        headers["User-Agent"] = "sottovoce"
+        if self.known is not None:
+            headers["If-None-Match"] = self.known.tag
+        url = f"{self.server}/experiments/{self.experiment}/releases/current"
+        return Request("GET", url, headers)
+
+    def newest(self, response: Response | None) -> Verified:
+        """Return the release in an answer, verified, or the known one if that is not older."""
+        if response is None:
+            raise TransportError("the server must be reachable; no answer came")
+        if response.status == 304 and self.known is not None:
+            return self.known
+        if response.status != 200:
+            came = f"status {response.status}"
+            raise TransportError(must("the server", "send its release", came))
+        found = self.verify(_unpacked(response.body))
+        if self.known is not None and found.release.version <= self.known.release.version:
+            return self.known
+        return found
 
     def verify(self, document: bytes) -> Verified:
         """Return the release, or raise; no part of an unsigned release is used.
@@ -81,38 +111,10 @@ class Verifier:
                 f"a release must carry a good signature; that of {signed.key} is not"
             )
         release = wire.release_from_json(signed.text)
-        if release.experiment.fingerprint != self._experiment:
-            rule = f"be of experiment {self._experiment}"
+        if release.experiment.fingerprint != self.experiment:
+            rule = f"be of experiment {self.experiment}"
             raise DeviceError(must("a release", rule, release.experiment.fingerprint))
         return Verified(release, document)
-
-
-def check_address(server: str, *, experiment: str) -> None:
-    """Refuse an address or a fingerprint that cannot be right."""
-    if not server.startswith(("http://", "https://")):
-        raise TransportError("a server's address must begin with http:// or https://")
-    if not isinstance(experiment, str) or not re.fullmatch("[0-9a-f]{16}", experiment):
-        rule = "be the 16 hexadecimal digits of its fingerprint"
-        raise ExperimentError(must("experiment", rule, repr(experiment)))
-
-
-def ask_for(server: str, experiment: str, *, known: Verified | None) -> Request:
-    """Return the request for the current release."""
-    headers = {"Accept": "application/json", "Accept-Encoding": "gzip", "User-Agent": "sottovoce"}
-    if known is not None:
-        headers["If-None-Match"] = known.tag
-    return Request("GET", f"{server}/experiments/{experiment}/releases/current", headers)
-
-
-def document_of(response: Response | None, *, known: Verified | None) -> bytes | None:
-    """Return the release in an answer, not yet verified; None if it is already known."""
-    if response is None:
-        raise TransportError("the server must be reachable; no answer came")
-    if response.status == 304 and known is not None:
-        return None
-    if response.status != 200:
-        raise TransportError(must("the server", "send its release", f"status {response.status}"))
-    return _unpacked(response.body)
 
 
 def _signed(document: bytes) -> SignedRelease:

@@ -8,13 +8,12 @@ again later, with the same bytes and the same nonce.
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from sottovoce.device.backoff import Backoff
-from sottovoce.device.outbox import Waiting
-from sottovoce.device.steps import Steps
+from sottovoce.device.outbox import Reports, Waiting
 from sottovoce.device.transport import Request, Response
 from sottovoce.shared import wire
 from sottovoce.shared.errors import Rejection
@@ -44,16 +43,6 @@ class Verdict:
     repeated: int = 0
 
 
-class Queue(Protocol):
-    """What a sender asks of an outbox."""
-
-    def oldest(self, limit: int, *, experiment: str) -> list[Waiting]:
-        """Return the reports that have waited longest."""
-
-    def remove(self, numbers: Sequence[int]) -> int:
-        """Forget reports, and return how many of them were still here."""
-
-
 class Sender:
     """Sends the reports of one experiment.
 
@@ -61,7 +50,7 @@ class Sender:
     repeated: how many the server had already, because its answer did not arrive.
     """
 
-    def __init__(self, server: str, *, experiment: str, outbox: Queue, backoff: Backoff) -> None:
+    def __init__(self, server: str, *, experiment: str, outbox: Reports, backoff: Backoff) -> None:
         self._server = server
         self._experiment = experiment
         self._outbox = outbox
@@ -75,7 +64,7 @@ class Sender:
         """Seconds until the next try may begin."""
         return self._backoff.wait
 
-    def send(self) -> Steps[int]:
+    def send(self) -> Generator[Request, Response | None, int]:
         """Send reports until none is left or one fails; return how many the server has taken."""
         if self._backoff.wait:
             return 0
@@ -92,7 +81,7 @@ class Sender:
                 # Too large, or one bad report spoils the request: send fewer, at last one by one.
                 self._together = len(reports) // 2
             else:
-                self._backoff.failed(response.headers.get("retry-after") if response else None)
+                self._backoff.failed(response)
                 break
         return taken
 

@@ -1,29 +1,30 @@
-"""What a client does, as steps: get releases, choose, report, send. See ``steps.py``."""
+"""What a client does, as steps: get releases, choose, report, send.
+
+An operation is a generator. It yields a ``Request`` and is sent the ``Response``, or None if none
+came. Or it yields a ``Pause`` and is sent None when the pause is over. So every decision is written
+once, and ``Client`` and ``AsyncClient`` differ only in how they wait.
+"""
 
 import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
-from typing import Any, Required, TypedDict, Unpack
+from threading import RLock
+from typing import Any, Generic, Required, TypedDict, TypeVar, Unpack
 
 from sottovoce.device.backoff import Backoff
 from sottovoce.device.device import Device
 from sottovoce.device.ledger import AnyLedger, OneReport
-from sottovoce.device.outbox import Keeps, MemoryOutbox, Outbox
-from sottovoce.device.releases import Verified, Verifier, ask_for, check_address, document_of
+from sottovoce.device.outbox import Outbox
+from sottovoce.device.releases import Releases, Verified
 from sottovoce.device.sending import Sender
-from sottovoce.device.steps import Pause, Runner, Steps
-from sottovoce.device.transport import Response
+from sottovoce.device.transport import Request, Response
 from sottovoce.shared import wire
-from sottovoce.shared.errors import (
-    DeviceError,
-    SottovoceError,
-    TransportError,
-)
+from sottovoce.shared.errors import DeviceError, SottovoceError, TransportError
 from sottovoce.shared.experiment import TARGET
 from sottovoce.shared.release import Release
 
@@ -32,6 +33,25 @@ REFRESH_EVERY = 3600.0
 
 _random = secrets.SystemRandom().random
 _logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait for this many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Generic[Result]):
+    """The operation is over."""
+
+    result: Result
+
+
+Steps = Generator[Request | Pause, Response | None, Result]
 
 
 class ClientSettings(TypedDict, total=False):
@@ -65,18 +85,18 @@ class _Chosen:
     jitter: Callable[[], float] = _random
 
 
-class Session(Runner):
-    """What both clients share: one device, the release it follows, and its outbox."""
+class Session:
+    """What both clients share: one device, the release it follows, and its outbox.
+
+    It runs one step at a time, and holds no lock while a client waits for the network.
+    """
 
     def __init__(self, server: str, **settings: Unpack[ClientSettings]) -> None:
-        super().__init__()
+        self._lock = RLock()
         chosen = _Chosen(**settings)
-        check_address(server, experiment=chosen.experiment)
-        self._server = server.rstrip("/")
         self._experiment = chosen.experiment
-        self._verifier = Verifier(experiment=chosen.experiment, keys=chosen.keys)
-        outbox = chosen.outbox
-        self._outbox: Keeps = MemoryOutbox() if outbox is None else Outbox(outbox)
+        self._releases = Releases(server, experiment=chosen.experiment, keys=chosen.keys)
+        self._outbox = Outbox(chosen.outbox)
         self._make_device = partial(
             Device,
             population=chosen.population,
@@ -85,14 +105,13 @@ class Session(Runner):
             public_arms=chosen.public_arms,
         )
         self._device: Device | None = None
-        self._known: Verified | None = None
         self._clock = chosen.clock
         self._refresh_every = chosen.refresh_every
         self._next_look = chosen.clock()
         self._trouble = "none was asked for"
         self._looking = Backoff(clock=chosen.clock, jitter=chosen.jitter)
         self._sender = Sender(
-            self._server,
+            self._releases.server,
             experiment=chosen.experiment,
             outbox=self._outbox,
             backoff=Backoff(clock=chosen.clock, jitter=chosen.jitter),
@@ -102,7 +121,7 @@ class Session(Runner):
     @property
     def release(self) -> Release | None:
         """The release in use, if there is one yet."""
-        return None if self._known is None else self._known.release
+        return None if self._releases.known is None else self._releases.known.release
 
     @property
     def waiting(self) -> int:
@@ -117,12 +136,17 @@ class Session(Runner):
 
     def _refresh(self) -> Steps[bool]:
         self._next_look = self._clock() + self._refresh_every
-        response = yield ask_for(self._server, self._experiment, known=self._known)
+        response = yield self._releases.request()
         try:
-            document = document_of(response, known=self._known)
-            moved = document is not None and self._adopt(self._verifier.verify(document))
+            newest = self._releases.newest(response)
+            moved = newest is not self._releases.known
+            if moved:
+                self._adopt(newest)
         except SottovoceError as error:
-            self._look_again(response, str(error))
+            self._next_look = self._clock()
+            self._looking.failed(response)
+            # Only the text is kept: the error itself would keep the caller's frames alive.
+            self._trouble = str(error)
             if isinstance(error, TransportError):
                 return False
             raise
@@ -130,7 +154,8 @@ class Session(Runner):
         return moved
 
     def _choose(self, context: Mapping[str, Any]) -> Steps[str]:
-        if self._is_time_to_look():
+        due = self._device is None or self._clock() >= self._next_look
+        if due and not self._looking.wait:
             try:
                 yield from self._refresh()
             except SottovoceError as error:
@@ -165,39 +190,26 @@ class Session(Runner):
                 return False
             yield Pause(wait)
 
-    def _is_time_to_look(self) -> bool:
-        due = self._device is None or self._clock() >= self._next_look
-        return due and not self._looking.wait
-
-    def _look_again(self, response: Response | None, trouble: str) -> None:
-        self._next_look = self._clock()
-        self._looking.failed(response.headers.get("retry-after") if response else None)
-        # Only the text is kept: the error itself would keep the caller's frames alive.
-        self._trouble = trouble
-
-    def _adopt(self, verified: Verified) -> bool:
-        """Follow a release if it is newer, and keep it for the next start."""
-        if self._known is not None and verified.release.version <= self._known.release.version:
-            return False
+    def _adopt(self, verified: Verified) -> None:
+        """Follow a newer release, and keep it for the next start."""
         self._follow(verified)
         self._outbox.keep(
             verified.document,
             experiment=self._experiment,
             instead_of=lambda old: self._is_newer(verified, than=old),
         )
-        return True
 
     def _follow(self, verified: Verified) -> None:
         if self._device is None:
             self._device = self._make_device(verified.release)
         else:
             self._device.follow(verified.release)
-        self._known = verified
+        self._releases.known = verified
 
     def _is_newer(self, verified: Verified, *, than: bytes) -> bool:
         """Compare with the release that another process may have kept in the meantime."""
         try:
-            other = self._verifier.verify(than)
+            other = self._releases.verify(than)
         except SottovoceError:
             return True
         return verified.release.version > other.release.version
@@ -208,6 +220,16 @@ class Session(Runner):
         if document is None:
             return
         try:
-            self._follow(self._verifier.verify(document))
+            self._follow(self._releases.verify(document))
         except SottovoceError as error:
             _logger.warning("the release that was kept was not used: %s", error)
+
+    def _step(
+        self, steps: Steps[Result], response: Response | None
+    ) -> Request | Pause | Done[Result]:
+        """Run an operation up to its next step."""
+        with self._lock:
+            try:
+                return steps.send(response)
+            except StopIteration as stop:
+                return Done(stop.value)

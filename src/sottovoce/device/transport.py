@@ -10,7 +10,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from email.message import Message
 from typing import IO, Any
 
 from sottovoce.shared.errors import TransportError
@@ -89,7 +88,8 @@ def send(request: Request, *, timeout: float = TIMEOUT, most: int = LARGEST_ANSW
             request.url, data=request.body, headers=dict(request.headers), method=request.method
         )
         with _open(asked, timeout=timeout) as answer:
-            return Response(answer.status, _lower(answer.headers), _read(answer, most=most))
+            headers = {name.lower(): value for name, value in answer.headers.items()}
+            return Response(answer.status, headers, _read(answer, most=most))
     except TransportError:
         raise
     except (OSError, http.client.HTTPException, ValueError, OverflowError) as error:
@@ -117,7 +117,3 @@ def _read(answer: Any, *, most: int) -> bytes:
         if time.monotonic() > deadline:
             raise TransportError(f"an answer must come within {SLOWEST:g} s; it did not")
     return bytes(body)
-
-
-def _lower(headers: Message) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}

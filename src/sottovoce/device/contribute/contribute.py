@@ -6,8 +6,7 @@ import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -70,8 +69,8 @@ class Custodian:
     chunk: int | None = None
     patience: float = PATIENCE
     transport: Transport = http.send
-    progress: OnProgress | None = None
-    on_wait: OnWait | None = None
+    progress: OnProgress = lambda far: None
+    on_wait: OnWait = lambda trouble, seconds: None
 
     def __post_init__(self) -> None:
         if self.chunk is not None:
@@ -100,12 +99,12 @@ def contribute(
     path = Path(custodian.state or default_state(custodian.experiment, custodian.population))
     paths = [Path(os.fspath(each)) for each in files]
     with closing(Journal(path, pins=pins)) as journal:
-        run = _Run(link, journal, public, pins, columns, most, custodian.progress or _silent)
+        run = _Run(link, journal, public, pins, columns, most, custodian.progress)
         with _listing(custodian.refused, instead_of=[path, *paths]) as on_refusal:
             plans = run.plan(paths, on_refusal=on_refusal)
         waited = journal.count(experiment=custodian.experiment)
         if custodian.only_check:
-            return run.summary([run.checked(plan) for plan in plans], waited=0)
+            return run.summary([run.before(plan) for plan in plans], waited=0)
         link.send(journal)
         return run.summary([run.contribute(plan) for plan in plans], waited=waited)
 
@@ -142,7 +141,7 @@ class _Run:
                 experiment=self.experiment,
                 columns=self.columns,
                 on_refusal=on_refusal,
-                on_rows=partial(self._read, path),
+                on_rows=self._read,
             )
             begun = Begun(source.sha256, source.size, name_of(path), columns, found.rows)
             known.append(begun)
@@ -152,28 +151,24 @@ class _Run:
     def _read(self, path: Path, rows: int) -> None:
         self.progress(Progress(str(path), rows, None))
 
-    def checked(self, plan: _Plan) -> FileSummary:
-        """Return what a run would do with a file."""
-        before = self._begun(plan).done
+    def before(self, plan: _Plan) -> FileSummary:
+        """Return what earlier runs have done with a file."""
+        done = {each.sha256: each.done for each in self.journal.files()}
+        before = done.get(plan.source.sha256, 0)
         return FileSummary(str(plan.source.path), plan.survey, before, sent=0)
 
     def contribute(self, plan: _Plan) -> FileSummary:
         """Contribute those rows of a file that earlier runs have not finished."""
-        begun = self._begun(plan)
-        if not begun.done:
-            begun = plan.begun
-            self.journal.begin(begun)
-        sent = 0 if begun.finished else self._rows(plan.source, begun)
-        return FileSummary(str(plan.source.path), plan.survey, begun.done, sent)
+        summary = self.before(plan)
+        if not summary.before:
+            self.journal.begin(plan.begun)
+        if summary.before == plan.survey.rows:
+            return summary
+        return replace(summary, sent=self._rows(plan, done=summary.before))
 
-    def _begun(self, plan: _Plan) -> Begun:
-        """Return how many rows of a file are finished, if the journal knows the file."""
-        known = {each.sha256: each for each in self.journal.files()}
-        return known.get(plan.begun.sha256, plan.begun)
-
-    def _rows(self, source: Source, begun: Begun) -> int:
+    def _rows(self, plan: _Plan, *, done: int) -> int:
         """For each chunk: get the newest release, make reports, write the journal, then send."""
-        done, made = begun.done, 0
+        source, made = plan.source, 0
         judge = Judge(self.experiment, self.columns)
         with reading(source, self.columns.names(self.experiment)) as numbered:
             deque(islice(numbered, done), maxlen=0)
@@ -183,11 +178,11 @@ class _Run:
                 reports = [self._report(release, row) for row in rows]
                 source.check_unchanged()
                 now = done + len(values)
-                self.journal.keep(begun.sha256, rows=(done, now), reports=reports)
+                self.journal.keep(source.sha256, rows=(done, now), reports=reports)
                 done, made = now, made + len(reports)
                 self.link.send(self.journal)
                 self.link.wait_for_learner()
-                self.progress(Progress(str(source.path), done, begun.rows))
+                self.progress(Progress(str(source.path), done, plan.survey.rows))
         return made
 
     def _report(self, release: Release, row: Row) -> bytes:
@@ -260,7 +255,3 @@ def _listing(
         writer = csv.writer(file)
         writer.writerow(("file", "line", "reason"))
         yield lambda source, line, reason: writer.writerow((source, line, reason))
-
-
-def _silent(progress: Progress) -> None:
-    pass

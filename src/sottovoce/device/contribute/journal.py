@@ -23,18 +23,19 @@ import hashlib
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import astuple, dataclass
 from os import PathLike
 from pathlib import Path
 
 from sottovoce.device.database import FileKind, connect
-from sottovoce.device.outbox import Waiting
+from sottovoce.device.outbox import Reports
 from sottovoce.shared.errors import OutboxError, must
 
 _JOURNAL = FileKind(
     what="a journal",
+    name="journal",
     application=0x536F636F,  # "Soco"
     version=1,
     error=OutboxError,
@@ -86,21 +87,21 @@ class Begun:
     done: int = 0
     made: int = 0
 
-    @property
-    def finished(self) -> bool:
-        """Whether every row is finished, though reports may still wait."""
-        return self.done == self.rows
 
-
-class Journal:
+class Journal(Reports):
     """A journal on disk, for this process alone until it is closed.
 
     path: the file; the first use creates it.
     pins: written once; a journal with other pins is refused.
     """
 
+    # All reports are of one experiment.
+    _oldest = "SELECT number, report FROM waiting ORDER BY number LIMIT :limit"
+    _count = "SELECT count(*) FROM waiting"
+
     def __init__(self, path: str | PathLike[str], *, pins: Pins) -> None:
         self.path = Path(path)
+        self._what = f"the journal {self.path}"
         with self._trouble():
             if not self.path.exists():
                 _create(self.path, pins)
@@ -126,14 +127,9 @@ class Journal:
 
     def begin(self, file: Begun) -> None:
         """Note a file before its first row is finished; a second time, if no row was."""
-        with self._transaction():
-            self._database.execute(
-                "DELETE FROM files WHERE sha256 = ? AND done = 0", (file.sha256,)
-            )
-            self._database.execute(
-                "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (file.sha256, file.size, file.name, file.columns, file.rows, 0, 0),
-            )
+        with self._transaction() as database:
+            database.execute("DELETE FROM files WHERE sha256 = ? AND done = 0", (file.sha256,))
+            database.execute("INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(file))
 
     def keep(self, sha256: bytes, *, rows: tuple[int, int], reports: Iterable[bytes]) -> None:
         """Count rows as finished and keep their reports, both or neither.
@@ -143,36 +139,15 @@ class Journal:
         before, now = rows
         # Sorted by their random nonces, so that their order says nothing about the rows.
         new = [(report,) for report in sorted(reports)]
-        with self._transaction():
-            changed = self._database.execute(
+        with self._transaction() as database:
+            changed = database.execute(
                 "UPDATE files SET done = ?, made = made + ? WHERE sha256 = ? AND done = ?",
                 (now, len(new), sha256, before),
             ).rowcount
             if changed != 1:
-                what = f"the journal {self.path}"
-                raise OutboxError(must(what, f"say that {before} rows are done", "something else"))
-            self._database.executemany("INSERT INTO waiting (report) VALUES (?)", new)
-
-    def oldest(self, limit: int, *, experiment: str) -> list[Waiting]:
-        """Return the reports that have waited longest. All are of the same experiment."""
-        query = "SELECT number, report FROM waiting ORDER BY number LIMIT ?"
-        with self._trouble():
-            found = [Waiting(*row) for row in self._database.execute(query, (limit,))]
-        if not all(isinstance(each.report, bytes) for each in found):
-            raise OutboxError(must(f"the journal {self.path}", "hold reports", "something else"))
-        return found
-
-    def remove(self, numbers: Sequence[int]) -> int:
-        """Remove reports that the server has answered; return how many were still here."""
-        with self._transaction():
-            return self._database.executemany(
-                "DELETE FROM waiting WHERE number = ?", [(number,) for number in numbers]
-            ).rowcount
-
-    def count(self, *, experiment: str) -> int:
-        """Return how many reports wait."""
-        with self._trouble():
-            return int(self._database.execute("SELECT COUNT(*) FROM waiting").fetchone()[0])
+                rule = f"say that {before} rows are done"
+                raise OutboxError(must(self._what, rule, "something else"))
+            database.executemany("INSERT INTO waiting (report) VALUES (?)", new)
 
     def _lock(self) -> None:
         """Take the lock until the journal is closed, by a transaction that writes nothing."""
@@ -183,17 +158,15 @@ class Journal:
     def _check_pins(self, pins: Pins) -> None:
         made_for = [Pins(*row) for row in self._database.execute("SELECT * FROM pinned")]
         if made_for != [pins]:
-            rule = (
-                f"be for {_names(made_for[0]) if made_for else 'some experiment'}, as it was made"
-            )
-            raise OutboxError(must(f"the journal {self.path}", rule, _names(pins)))
+            known = _names(made_for[0]) if made_for else "some experiment"
+            raise OutboxError(must(self._what, f"be for {known}, as it was made", _names(pins)))
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._trouble():
             self._database.execute("BEGIN IMMEDIATE")
             try:
-                yield
+                yield self._database
             except BaseException:
                 self._database.execute("ROLLBACK")
                 raise
@@ -207,17 +180,13 @@ class Journal:
         except sqlite3.Error as error:
             # The lowest byte is the kind of trouble; the others are details.
             if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
-                raise OutboxError(
-                    f"the journal {self.path} must be used by one process at a time;"
-                    " another has it now"
-                ) from error
-            raise OutboxError(
-                f"the journal {self.path} must be readable and writable; {error}"
-            ) from error
+                rule = "be used by one process at a time; another has it now"
+            else:
+                rule = f"be readable and writable; {error}"
+            raise OutboxError(f"{self._what} must {rule}") from error
         except OSError as error:
-            raise OutboxError(
-                f"the journal {self.path} must be a file that can be made; {error.strerror}"
-            ) from error
+            rule = f"be a file that can be made; {error.strerror}"
+            raise OutboxError(f"{self._what} must {rule}") from error
 
 
 def name_of(path: Path) -> bytes:
@@ -237,15 +206,11 @@ def _create(path: Path, pins: Pins) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".journal-") as folder:
         unnamed = Path(folder) / "journal"
-        database = connect(unnamed, mode="rwc", timeout=0)
-        try:
+        with closing(connect(unnamed, mode="rwc", timeout=0)) as database:
             database.execute("BEGIN IMMEDIATE")
             _JOURNAL.create(database)
-            row = (pins.experiment, pins.population, pins.epsilon)
-            database.execute("INSERT INTO pinned VALUES (?, ?, ?)", row)
+            database.execute("INSERT INTO pinned VALUES (?, ?, ?)", astuple(pins))
             database.execute("COMMIT")
-        finally:
-            database.close()
         try:
             # Unlike a rename, a link never overwrites a journal of another process.
             os.link(unnamed, path)

@@ -8,14 +8,13 @@ import json
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
 from sottovoce.device.backoff import Backoff
 from sottovoce.device.contribute.journal import Journal
-from sottovoce.device.releases import Verified, Verifier, ask_for, check_address, document_of
+from sottovoce.device.releases import Releases
 from sottovoce.device.sending import Sender
-from sottovoce.device.steps import Pause, Steps
 from sottovoce.device.transport import Request, Response, Transport
 from sottovoce.shared.errors import ExperimentError, TransportError, must
 from sottovoce.shared.release import Release
@@ -55,18 +54,16 @@ class Link:
         keys: Sequence[str],
         transport: Transport,
         patience: float,
-        on_wait: OnWait | None = None,
+        on_wait: OnWait = lambda trouble, seconds: None,
         timer: Timer | None = None,
     ) -> None:
         timer = timer or Timer()
-        check_address(server, experiment=experiment)
-        self._server, self._experiment = server.rstrip("/"), experiment
-        self._verifier = Verifier(experiment=experiment, keys=keys)
+        self._releases = Releases(server, experiment=experiment, keys=keys)
+        self._server, self._experiment = self._releases.server, experiment
         self._transport = transport
         self._patience, self._sleep, self._clock = patience, timer.sleep, timer.clock
         self._backoff = Backoff(clock=timer.clock, jitter=secrets.SystemRandom().random)
         self._on_wait = on_wait
-        self._known: Verified | None = None
         self._success = timer.clock()
         self._trouble = ""
         self.taken = 0
@@ -77,19 +74,18 @@ class Link:
         """Return the newest release, verified, and never an older one than before."""
         self._success = self._clock()
         while True:
-            response = self._answer(ask_for(self._server, self._experiment, known=self._known))
+            response = self._answer(self._releases.request())
             if response is not None and response.status in _NOT_HERE:
                 rule = f"have experiment {self._experiment}"
                 raise ExperimentError(must("the server", rule, self._trouble))
             try:
-                document = document_of(response, known=self._known)
-                found = None if document is None else self._verifier.verify(document)
+                self._releases.known = newest = self._releases.newest(response)
             except TransportError:
-                self._backoff.failed(response.headers.get("retry-after") if response else None)
+                self._backoff.failed(response)
                 self._wait()
                 continue
             self._backoff.succeeded()
-            return self._newest(found)
+            return newest.release
 
     def send(self, journal: Journal) -> None:
         """Send all reports that wait in a journal."""
@@ -119,27 +115,14 @@ class Link:
         while self._clock() < deadline and _is_behind(self._answer(page)):
             self._sleep(LOOK_EVERY)
 
-    def _newest(self, found: Verified | None) -> Release:
-        known = self._known
-        if known is None or (found is not None and found.release.version > known.release.version):
-            known = found
-        if known is None:
-            raise TransportError("the server must send its release; it did not")
-        self._known = known
-        return known.release
-
-    def _run(self, steps: Steps[int]) -> int:
+    def _run(self, steps: Generator[Request, Response | None, int]) -> int:
         response: Response | None = None
         while True:
             try:
-                step = steps.send(response)
+                request = steps.send(response)
             except StopIteration as stop:
                 return int(stop.value)
-            if isinstance(step, Pause):
-                self._sleep(step.seconds)
-                response = None
-            else:
-                response = self._answer(step)
+            response = self._answer(request)
 
     def _answer(self, request: Request) -> Response | None:
         try:
@@ -157,8 +140,7 @@ class Link:
             rule = f"answer as it should within {self._patience:g} s"
             trouble = f"{self._trouble}. Nothing is lost: start again with the same journal"
             raise TransportError(must("the server", rule, trouble))
-        if self._on_wait is not None:
-            self._on_wait(self._trouble, wait)
+        self._on_wait(self._trouble, wait)
         self._sleep(wait)
 
 

@@ -55,11 +55,11 @@ def survey(
     experiment: Experiment,
     columns: Columns,
     on_refusal: OnRefusal,
-    on_rows: Callable[[int], None],
+    on_rows: Callable[[Path, int], None],
 ) -> Survey:
     """Read a file and judge its rows; a file without a single fitting row is refused.
 
-    on_rows: called from time to time with the number of rows read.
+    on_rows: called from time to time with the file and the number of rows read.
     """
     judge = Judge(experiment, columns)
     rows, counts, lines = 0, Counter[str](), dict[str, list[int]]()
@@ -67,7 +67,7 @@ def survey(
         for line, values in numbered:
             rows += 1
             if rows % _TELL_EVERY == 0:
-                on_rows(rows)
+                on_rows(source.path, rows)
             reason = judge.read(values)
             if not isinstance(reason, str):
                 continue
