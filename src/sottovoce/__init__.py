@@ -59,13 +59,13 @@ from sottovoce.shared.errors import (
 )
 from sottovoce.shared.experiment import Experiment, Population
 from sottovoce.shared.extras import load
-from sottovoce.shared.ldpmab.settings import Ldpmab
+from sottovoce.shared.ldpmab import Ldpmab
 from sottovoce.shared.methods import MethodSettings
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy, Release
 from sottovoce.shared.report import Report
 from sottovoce.shared.schema import Categorical, Numeric, Ordinal
-from sottovoce.shared.whisper.settings import Whisper
+from sottovoce.shared.whisper import Whisper
 
 if TYPE_CHECKING:
     from sottovoce.device.async_client import AsyncClient

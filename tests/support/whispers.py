@@ -10,7 +10,7 @@ import sottovoce as sv
 from factories import CONTRAST, COUNT, LEVEL, LOGGED_LEVEL, MASS, OUTCOME, RANKED
 from sottovoce.device.method import Secret
 from sottovoce.device.whisper.answer import true_answer
-from sottovoce.device.whisper.subset import whisper
+from sottovoce.device.whisper.subset import OperatingSystem, whisper
 from sottovoce.shared.whisper.cells import cell_layout
 from sottovoce.shared.whisper.questions import Question, questions_of
 
@@ -22,7 +22,7 @@ def number(kind: int, feature: int | None = None) -> int:
     return kind * (1 + DIMENSION) + (0 if feature is None else 1 + feature)
 
 
-class Seeded:
+class Seeded(OperatingSystem):
     """Randomness of a device that can be replayed."""
 
     def __init__(self, rng: random.Random) -> None:

@@ -41,7 +41,7 @@ CROSSINGS = [
     ("device/ldpmab/__init__.py", "import sottovoce.shared.whisper.questions"),
     ("device/privatise.py", "import sottovoce.device.whisper.subset"),
     ("estimate/gate.py", "import sottovoce.estimate.ldpmab"),
-    ("server/app.py", "import sottovoce.shared.whisper.settings"),
+    ("server/app.py", "import sottovoce.shared.whisper.questions"),
     ("lab/driver.py", "import sottovoce.lab.whisper"),
 ]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any, Unpack
 
 from sottovoce.device.session import ClientSettings, Done, Pause, Result, Session, Steps
@@ -57,14 +58,10 @@ class AsyncClient(Session):
     async def _run(self, steps: Steps[Result]) -> Result:
         response: Response | None = None
         while not isinstance(step := await asyncio.to_thread(self._step, steps, response), Done):
-            response = await self._answer(step)
+            response = None
+            if isinstance(step, Pause):
+                await self._sleep(step.seconds)
+                continue
+            with suppress(TransportError, OSError):
+                response = await self._transport(step)
         return step.result
-
-    async def _answer(self, step: Request | Pause) -> Response | None:
-        if isinstance(step, Pause):
-            await self._sleep(step.seconds)
-            return None
-        try:
-            return await self._transport(step)
-        except (TransportError, OSError):
-            return None

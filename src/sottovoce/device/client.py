@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Unpack
 
 from sottovoce.device.session import ClientSettings, Done, Pause, Result, Session, Steps
-from sottovoce.device.transport import Request, Response, Transport, send
+from sottovoce.device.transport import Response, Transport, send
 from sottovoce.shared.errors import TransportError
 
 
@@ -73,14 +74,10 @@ class Client(Session):
     def _run(self, steps: Steps[Result]) -> Result:
         response: Response | None = None
         while not isinstance(step := self._step(steps, response), Done):
-            response = self._answer(step)
+            response = None
+            if isinstance(step, Pause):
+                self._sleep(step.seconds)
+                continue
+            with suppress(TransportError, OSError):
+                response = self._transport(step)
         return step.result
-
-    def _answer(self, step: Request | Pause) -> Response | None:
-        if isinstance(step, Pause):
-            self._sleep(step.seconds)
-            return None
-        try:
-            return self._transport(step)
-        except (TransportError, OSError):
-            return None

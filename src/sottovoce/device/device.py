@@ -48,13 +48,9 @@ class Device:
     def follow(self, release: Release) -> None:
         """Use a newer release from the next choice on."""
         if release.experiment != self._release.experiment:
-            raise DeviceError(
-                must(
-                    "a release to follow",
-                    f"be of experiment {self._release.experiment.fingerprint}",
-                    release.experiment.fingerprint,
-                )
-            )
+            rule = f"be of experiment {self._release.experiment.fingerprint}"
+            came = release.experiment.fingerprint
+            raise DeviceError(must("a release to follow", rule, came))
         self._release = release
 
     def choose(self, context: Mapping[str, Any]) -> str:
@@ -88,9 +84,8 @@ class Device:
         """Return the ε-LDP report on a logged row, whose arm some other policy chose."""
         experiment = self._release.experiment
         if arm not in experiment.arms:
-            raise DeviceError(
-                must("a logged arm", f"be one of {list(experiment.arms)}", "another name")
-            )
+            rule = f"be one of {list(experiment.arms)}"
+            raise DeviceError(must("a logged arm", rule, "another name"))
         point = encode(experiment, context)
         path = self._release.partition.find(point)
         secret = Secret(point, path, experiment.arms.index(arm), logged=True)

@@ -100,13 +100,24 @@ class Releases:
 
         What is no signed release at all is a TransportError, as if no answer had come.
         """
-        signed = _signed(document)
+        try:
+            signed = SignedRelease.from_json(document)
+        except WireError as error:
+            if error.reason == Rejection.NEWER_WIRE:
+                raise
+            # For example the login page of a hotel network, which answers every request.
+            trouble = "the server must send a signed release; got something else"
+            raise TransportError(trouble) from None
         public = self._keys.get(signed.key)
         if public is None:
             raise SignatureError(
                 must("a release", f"be signed by one of {sorted(self._keys)}", signed.key)
             )
-        if not signature.verify(public, signed.signature, _message(signed)):
+        try:
+            signed_bytes = message(signed.text)
+        except UnicodeEncodeError:
+            raise SignatureError("a release must be Unicode text; got half a character") from None
+        if not signature.verify(public, signed.signature, signed_bytes):
             raise SignatureError(
                 f"a release must carry a good signature; that of {signed.key} is not"
             )
@@ -115,16 +126,6 @@ class Releases:
             rule = f"be of experiment {self.experiment}"
             raise DeviceError(must("a release", rule, release.experiment.fingerprint))
         return Verified(release, document)
-
-
-def _signed(document: bytes) -> SignedRelease:
-    try:
-        return SignedRelease.from_json(document)
-    except WireError as error:
-        if error.reason == Rejection.NEWER_WIRE:
-            raise
-        # For example the login page of a hotel network, which answers every request.
-        raise TransportError("the server must send a signed release; got something else") from None
 
 
 def _unpacked(body: bytes) -> bytes:
@@ -138,13 +139,6 @@ def _unpacked(body: bytes) -> bytes:
     if len(body) > LARGEST_RELEASE:
         raise TransportError(f"a release must have at most {LARGEST_RELEASE} bytes; got more")
     return body
-
-
-def _message(signed: SignedRelease) -> bytes:
-    try:
-        return message(signed.text)
-    except UnicodeEncodeError:
-        raise SignatureError("a release must be Unicode text; got half a character") from None
 
 
 def _key(digits: str) -> bytes:

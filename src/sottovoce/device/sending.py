@@ -8,8 +8,7 @@ again later, with the same bytes and the same nonce.
 
 import json
 from collections import Counter
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from sottovoce.device.backoff import Backoff
@@ -29,18 +28,6 @@ OTHER = "other"
 """Replaces reasons that are not known here, so that no server can make up endlessly many."""
 
 _REASONS = {reason.value for reason in Rejection}
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What became of the reports of one request.
-
-    refused: the index of each report that the server refuses for good, with the reason.
-    repeated: how many reports the server had already.
-    """
-
-    refused: dict[int, str] = field(default_factory=dict)
-    repeated: int = 0
 
 
 class Sender:
@@ -75,8 +62,9 @@ class Sender:
             if verdict is not None:
                 self._backoff.succeeded()
                 self._together = min(MOST_TOGETHER, 2 * self._together)
-                self.repeated += verdict.repeated
-                taken += self._settle(reports, verdict)
+                refused, repeated = verdict
+                self.repeated += repeated
+                taken += self._settle(reports, refused)
             elif len(reports) > 1 and _refusal(response) is not None:
                 # Too large, or one bad report spoils the request: send fewer, at last one by one.
                 self._together = len(reports) // 2
@@ -95,10 +83,10 @@ class Sender:
             fitting += 1
         return reports[:fitting]
 
-    def _settle(self, reports: Sequence[Waiting], verdict: Verdict) -> int:
+    def _settle(self, reports: Sequence[Waiting], refused: Mapping[int, str]) -> int:
         """Remove the reports from the outbox; count those that no other process removed before."""
-        taken = [each.number for i, each in enumerate(reports) if i not in verdict.refused]
-        for place, reason in verdict.refused.items():
+        taken = [each.number for i, each in enumerate(reports) if i not in refused]
+        for place, reason in refused.items():
             self.refused[reason] += self._outbox.remove([reports[place].number])
         return self._outbox.remove(taken)
 
@@ -115,10 +103,14 @@ def _request(server: str, reports: Sequence[Waiting]) -> Request:
     return Request("POST", f"{server}/reports/batch", headers, batch)
 
 
-def _verdict(response: Response | None, *, count: int) -> Verdict | None:
-    """Return what became of the reports; None if the answer leaves any doubt."""
+def _verdict(response: Response | None, *, count: int) -> tuple[dict[int, str], int] | None:
+    """Return what became of the reports of a request; None if the answer leaves any doubt.
+
+    That is the index and the reason of each report that the server refuses for good, and how many
+    reports it had already.
+    """
     if count == 1 and (reason := _refusal(response)) is not None:
-        return Verdict({0: reason})
+        return {0: reason}, 0
     table = _table(response)
     if response is None or table is None or not 200 <= response.status < 300:
         return None
@@ -135,7 +127,7 @@ def _verdict(response: Response | None, *, count: int) -> Verdict | None:
         refused[place] = _known(reason)
     # No report may be named twice, and no server's default answer may pass for a verdict.
     whole = min(stored, repeated) >= 0 and stored + repeated + len(entries) == count
-    return Verdict(refused, repeated) if whole and len(refused) == len(entries) else None
+    return (refused, repeated) if whole and len(refused) == len(entries) else None
 
 
 def _refusal(response: Response | None) -> str | None:

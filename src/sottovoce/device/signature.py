@@ -35,8 +35,9 @@ def verify(public: bytes, signature: bytes, message: bytes) -> bool:
         return False
     digest = hashlib.sha512(first + public + message).digest()
     challenge = int.from_bytes(digest, "little") % L
-    # R = [S]B - [k]A, compared as bytes: an R that is not canonical equals nothing.
-    return _encode(_sum_of_products(scalar, BASE, challenge, _negative(key))) == first
+    x, y, z, t = key
+    # R = [S]B + [k](-A), compared as bytes: an R that is not canonical equals nothing.
+    return _encode(_sum_of_products(scalar, BASE, challenge, (P - x, y, z, P - t))) == first
 
 
 def is_key(public: bytes) -> bool:
@@ -104,11 +105,6 @@ def _double(point: Point) -> Point:
     g = a - b
     f = 2 * point[2] * point[2] + g
     return (e * f % P, g * h % P, f * g % P, e * h % P)
-
-
-def _negative(point: Point) -> Point:
-    x, y, z, t = point
-    return (P - x, y, z, P - t)
 
 
 def _sum_of_products(m: int, one: Point, n: int, other: Point) -> Point:

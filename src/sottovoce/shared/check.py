@@ -54,9 +54,8 @@ def name(value: Any, *, what: str) -> str:
 
 def items(values: Any, kinds: Any, *, what: str, rule: str) -> tuple[Any, ...]:
     """Check that all items of a list have the right type."""
-    if isinstance(values, str) or not isinstance(values, Sequence):
-        raise ExperimentError(must(what, rule, repr(values)))
-    if not all(isinstance(value, kinds) for value in values):
+    listed = isinstance(values, Sequence) and not isinstance(values, str)
+    if not listed or not all(isinstance(value, kinds) for value in values):
         raise ExperimentError(must(what, rule, repr(values)))
     return tuple(values)
 

@@ -33,24 +33,20 @@ from numbers import Real
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A rule that was broken. hint: what to do, where that is not plain."""
+    """A rule that was broken. hint: what to do, where that is not plain, after a semicolon."""
 
     what: str
     rule: str
     came: str
-    hint: str = ""
+    hint: str
 
     def __str__(self) -> str:
-        return f"{self.what} must {self.rule}; got {self.came}" + self._hint
+        return f"{self.what} must {self.rule}; got {self.came}{self.hint}"
 
     @property
     def without_value(self) -> str:
         """The message without what came."""
-        return f"{self.what} must {self.rule}" + self._hint
-
-    @property
-    def _hint(self) -> str:
-        return f"; {self.hint}" if self.hint else ""
+        return f"{self.what} must {self.rule}{self.hint}"
 
 
 class SottovoceError(ValueError):
@@ -159,7 +155,12 @@ class WireError(Refused):
 
 def must(what: str, rule: str, came: object, *, hint: str = "") -> Requirement:
     """Return the one template for messages: ``epsilon must be finite and > 0; got -1``."""
-    return Requirement(what, rule, str(came), hint)
+    return Requirement(what, rule, str(came), f"; {hint}" if hint else "")
+
+
+def malformed(what: str, rule: str, came: object) -> WireError:
+    """Return the error for a message of another form than it must have."""
+    return WireError(Rejection.MALFORMED, must(what, rule, came))
 
 
 def kind_of(value: object) -> str:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -93,10 +93,8 @@ class Experiment:
         check.distinct_names(names, what="context features", least=1)
         if len(names) > MOST_FEATURES:
             raise ExperimentError(must("context", f"have at most {MOST_FEATURES}", len(names)))
-        auxiliary = check.items(
-            self.auxiliary, Population, what="auxiliary", rule="hold Populations"
-        )
-        put("auxiliary", auxiliary)
+        rule = "hold Populations"
+        put("auxiliary", check.items(self.auxiliary, Population, what="auxiliary", rule=rule))
         for population in self.auxiliary:
             if population.behaviour is not None and len(population.behaviour) != len(self.arms):
                 what = f"behaviour of population {population.name!r}"
@@ -170,8 +168,7 @@ class Experiment:
     @classmethod
     def from_table(cls, table: Any) -> "Experiment":
         """Read what ``to_table`` wrote, or a TOML file's table."""
-        known = {"name", "arms", "context", "epsilon", "horizon", "auxiliary", "method"}
-        known |= {"release_every", "seed"}
+        known = {field.name for field in fields(cls)}
         entries = dict(check.known_keys(table, what="an experiment", known=known))
         if missing := sorted({"arms", "context", "epsilon"} - entries.keys()):
             raise ExperimentError(

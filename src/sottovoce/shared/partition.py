@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sottovoce.shared.errors import Rejection, WireError, must
+from sottovoce.shared.errors import Rejection, WireError, malformed, must
 
 # No edge is halved more often. Doubles resolve 2^-53 next to 1, and nobody is in an edge of 2^-48.
 HALVINGS = 48
@@ -83,7 +83,7 @@ class Partition:
         rule = f"map paths to axes below {dimension}, each parent before its children"
         too_fine = f"cuts must leave every edge at least 2^-{HALVINGS} long"
         if not isinstance(table, dict):
-            raise WireError(Rejection.MALFORMED, must("cuts", rule, type(table).__name__))
+            raise malformed("cuts", rule, type(table).__name__)
         cuts: dict[str, int] = {}
         for path in sorted(table, key=len):
             axis = table[path]
@@ -91,7 +91,7 @@ class Partition:
                 raise WireError(Rejection.MALFORMED, too_fine)
             known = path == "" or (path[:-1] in cuts and path[-1] in "01")
             if not known or type(axis) is not int or not 0 <= axis < dimension:
-                raise WireError(Rejection.MALFORMED, must("cuts", rule, repr({path: axis})))
+                raise malformed("cuts", rule, repr({path: axis}))
             cuts[path] = axis
         partition = cls(dimension, cuts)
         boxes = map(partition.box, partition.leaves())

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sottovoce.shared.errors import ExperimentError, Rejection, WireError, must
+from sottovoce.shared.errors import ExperimentError, Rejection, WireError, malformed
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.partition import Partition
 
@@ -51,11 +51,6 @@ def uniform(path: str, arms: Sequence[int]) -> BinPolicy:
     return BinPolicy(path, tuple(arms), (1 / len(arms),) * len(arms))
 
 
-def contested_cells(bins: Sequence[BinPolicy]) -> tuple[Cell, ...]:
-    """Return the cells of the bins where more than one arm is live, in order."""
-    return tuple((each.path, arm) for each in bins if not each.settled for arm in each.arms)
-
-
 @dataclass(frozen=True)
 class Release:
     """What to do in each bin, and which cells to report on.
@@ -83,7 +78,7 @@ class Release:
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
         """The contested cells, in the order in which a report lists them."""
-        return contested_cells(self.bins)
+        return tuple((policy.path, arm) for policy in self.contested for arm in policy.arms)
 
     @cached_property
     def contested(self) -> tuple[BinPolicy, ...]:
@@ -118,7 +113,7 @@ class Release:
         """Read and check a release that came over the wire."""
         try:
             version, bins, share = table["version"], table["bins"], table.get("reward_share", 0)
-            experiment = _experiment(table["experiment"])
+            experiment = Experiment.from_table(table["experiment"])
             partition = Partition.from_table(experiment.dimension, table["cuts"])
             policies = tuple(
                 BinPolicy(
@@ -129,30 +124,27 @@ class Release:
                 )
                 for entry in bins
             )
+        except ExperimentError as error:
+            trouble = f"a release must have an experiment; {error}"
+            raise WireError(Rejection.MALFORMED, trouble) from error
         except (AttributeError, KeyError, TypeError) as error:
             raise WireError(
                 Rejection.MALFORMED, "a release must have version, experiment, cuts and bins"
             ) from error
         if type(version) is not int or not 1 <= version <= LAST_VERSION:
             rule = f"be a whole number from 1 to {LAST_VERSION}"
-            raise WireError(Rejection.MALFORMED, must("a release's version", rule, repr(version)))
+            raise malformed("a release's version", rule, repr(version))
         if [policy.path for policy in policies] != list(partition.leaves()):
             raise WireError(Rejection.MALFORMED, "a release must have one entry for each bin")
         for policy in policies:
             _check_policy(policy, arms=len(experiment.arms))
-        _check_share(share, most=experiment.settings.most_reward_share(experiment))
+        most = experiment.settings.most_reward_share(experiment)
+        if type(share) is not int or not 0 <= share <= most:
+            rule = f"be a whole number from 0 to {most}"
+            raise malformed("a release's reward_share", rule, repr(share))
         release = cls(experiment, version, partition, policies, share)
         experiment.settings.check_release(release)
         return release
-
-
-def _experiment(table: Any) -> Experiment:
-    try:
-        return Experiment.from_table(table)
-    except ExperimentError as error:
-        raise WireError(
-            Rejection.MALFORMED, f"a release must have an experiment; {error}"
-        ) from error
 
 
 def _check_policy(policy: BinPolicy, *, arms: int) -> None:
@@ -160,24 +152,14 @@ def _check_policy(policy: BinPolicy, *, arms: int) -> None:
     known = all(type(arm) is int and 0 <= arm < arms for arm in named)
     if not known or not policy.arms or list(policy.live) != sorted(set(named)):
         rule = f"be different and below {arms}"
-        raise WireError(Rejection.MALFORMED, must(f"the arms of bin {policy.path!r}", rule, named))
+        raise malformed(f"the arms of bin {policy.path!r}", rule, named)
     if list(policy.arms) != sorted(policy.arms) or (policy.waiting and policy.settled):
         rule = "be in order, and none may wait where only one is on offer"
-        raise WireError(Rejection.MALFORMED, must(f"the arms of bin {policy.path!r}", rule, named))
+        raise malformed(f"the arms of bin {policy.path!r}", rule, named)
     chances = policy.propensities
-    positive = all(isinstance(each, float | int) and 0 < each <= 1 for each in chances)
-    if (
-        len(chances) != len(policy.arms)
-        or not positive
-        or not math.isclose(math.fsum(chances), 1, abs_tol=1e-9)
-    ):
+    each_fits = len(chances) == len(policy.arms) and all(
+        isinstance(each, float | int) and 0 < each <= 1 for each in chances
+    )
+    if not each_fits or not math.isclose(math.fsum(chances), 1, abs_tol=1e-9):
         rule = "be one for each live arm, > 0, and add up to 1"
-        raise WireError(
-            Rejection.MALFORMED, must(f"the propensities of bin {policy.path!r}", rule, chances)
-        )
-
-
-def _check_share(share: Any, *, most: int) -> None:
-    if type(share) is not int or not 0 <= share <= most:
-        rule = f"be a whole number from 0 to {most}"
-        raise WireError(Rejection.MALFORMED, must("a release's reward_share", rule, repr(share)))
+        raise malformed(f"the propensities of bin {policy.path!r}", rule, chances)

@@ -23,13 +23,8 @@ class Numeric:
         check.name(self.name, what="the name of a feature")
         low, high = check.finite_float(self.low), check.finite_float(self.high)
         if low is None or high is None or not low < high or check.finite_float(high - low) is None:
-            raise ExperimentError(
-                must(
-                    f"the bounds of {self.name!r}",
-                    "be finite numbers with low < high",
-                    (self.low, self.high),
-                )
-            )
+            what, came = f"the bounds of {self.name!r}", (self.low, self.high)
+            raise ExperimentError(must(what, "be finite numbers with low < high", came))
         object.__setattr__(self, "low", low + 0.0)  # not -0.0, which has another fingerprint
         object.__setattr__(self, "high", high + 0.0)
 
@@ -56,9 +51,8 @@ class _Levels:
         """Map a level to the middle of its share of [0, 1]; refuse an unknown level."""
         if not isinstance(value, str) or value not in self.levels:
             came = "an unknown level" if isinstance(value, str) else kind_of(value)
-            raise ContextError(
-                must(f"feature {self.name!r}", "be one of the schema's levels", came)
-            )
+            what = f"feature {self.name!r}"
+            raise ContextError(must(what, "be one of the schema's levels", came))
         return (self.levels.index(value) + 0.5) / len(self.levels)
 
 
@@ -97,14 +91,12 @@ def feature_from_table(entry: Any) -> Feature:
         raise ExperimentError(must("a context feature", rule, repr(entry)))
     (kind,) = entry.keys() - {"name"}
     values = entry[kind]
-    if not isinstance(values, list):
-        raise ExperimentError(must(f"context feature {entry['name']!r}", rule, repr(entry)))
-    match kind:
-        case "numeric" if len(values) == 2:
-            return Numeric(entry["name"], *values)
-        case "ordinal":
+    match kind, values:
+        case "numeric", list([low, high]):
+            return Numeric(entry["name"], low, high)
+        case "ordinal", list():
             return Ordinal(entry["name"], tuple(values))
-        case "categorical":
+        case "categorical", list():
             return Categorical(entry["name"], tuple(values))
         case _:
             raise ExperimentError(must(f"context feature {entry['name']!r}", rule, repr(entry)))

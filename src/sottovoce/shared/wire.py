@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
-from sottovoce.shared.errors import Rejection, WireError, kind_of, must
+from sottovoce.shared.errors import Rejection, WireError, kind_of, malformed, must
 from sottovoce.shared.experiment import canonical_json
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
@@ -156,9 +156,7 @@ def report_from_table(value: Any) -> Report:
     )
     if strange := len(table.keys() - known):
         # Neither names nor values are shown: by mistake, somebody may have put raw data there.
-        raise WireError(
-            Rejection.MALFORMED, must("a report", "have no other keys", f"{strange} more")
-        )
+        raise malformed("a report", "have no other keys", f"{strange} more")
     return report
 
 
@@ -220,7 +218,7 @@ def release_from_bytes(data: bytes) -> Release:
         raise WireError(Rejection.MALFORMED, "a release must be zlib data") from error
     if not unpacker.eof or unpacker.unused_data:
         rule = f"be one whole zlib stream of at most {_LARGEST_RELEASE} bytes"
-        raise WireError(Rejection.MALFORMED, must("the body of a release", rule, "something else"))
+        raise malformed("the body of a release", rule, "something else")
     return release_from_json(text)
 
 
@@ -231,11 +229,10 @@ def _body(data: bytes, *, kinds: tuple[int, ...]) -> tuple[int, bytes]:
         )
     magic, version, came = _HEAD.unpack_from(data)
     if magic != _MAGIC:
-        raise WireError(Rejection.MALFORMED, must("a message", "begin with 'sv'", "other bytes"))
+        raise malformed("a message", "begin with 'sv'", "other bytes")
     _check_version(version)
     if came not in kinds:
-        rule = "be " + " or ".join(map(str, kinds))
-        raise WireError(Rejection.MALFORMED, must("the kind of message", rule, came))
+        raise malformed("the kind of message", "be " + " or ".join(map(str, kinds)), came)
     return came, data[_HEAD.size :]
 
 
@@ -255,9 +252,7 @@ def parsed(text: str | bytes, *, kind: str) -> Any:
 
 def _checked_table(table: Any, *, kind: str) -> dict[str, Any]:
     if not isinstance(table, dict):
-        raise WireError(
-            Rejection.MALFORMED, must(f"a {kind}", "be a JSON object", type(table).__name__)
-        )
+        raise malformed(f"a {kind}", "be a JSON object", type(table).__name__)
     version = table.get("sottovoce")
     if type(version) is not int:
         raise WireError(Rejection.MALFORMED, f"a {kind} must have its wire version in 'sottovoce'")
@@ -271,11 +266,10 @@ def _check_version(version: int) -> None:
     # Shown only if it can be a version: by mistake, somebody may have put raw data there.
     came = str(version) if 0 <= version < 256 else "another number"
     if version > WIRE_VERSION:
-        rule = f"be at most {WIRE_VERSION}"
-        hint = "upgrade sottovoce"
+        rule, hint = f"be at most {WIRE_VERSION}", "upgrade sottovoce"
         raise WireError(Rejection.NEWER_WIRE, must("the wire version", rule, came, hint=hint))
     if version < 1:
-        raise WireError(Rejection.MALFORMED, must("the wire version", "be at least 1", came))
+        raise malformed("the wire version", "be at least 1", came)
 
 
 def _check_length(what: str, *, expected: int, came: int) -> None:
@@ -300,39 +294,29 @@ def hexadecimal(
     if isinstance(value, str) and re.fullmatch(digits, value):
         return bytes.fromhex(value)
     rule = f"be {2 * length} hexadecimal digits" if length else "be hexadecimal digits, in pairs"
-    raise WireError(Rejection.MALFORMED, must(f"{of}'s {key}", rule, kind_of(value)))
+    raise malformed(f"{of}'s {key}", rule, kind_of(value))
 
 
 def _ranking(table: dict[str, Any]) -> tuple[int, ...]:
-    values = table.get("ranking")
-    # One byte holds the number of arms.
-    if (
-        not isinstance(values, list)
-        or len(values) > 255
-        or not all(type(each) is int and 0 <= each < 256 for each in values)
-    ):
-        raise WireError(
-            Rejection.MALFORMED, must("a report's ranking", "be a list of arms", kind_of(values))
-        )
+    values: Any = table.get("ranking")
+    listed = isinstance(values, list) and len(values) < 256  # one byte holds the number of arms
+    if not listed or not all(type(each) is int and 0 <= each < 256 for each in values):
+        raise malformed("a report's ranking", "be a list of arms", kind_of(values))
     return tuple(values)
 
 
 def _count(table: dict[str, Any], key: str, *, most: int) -> int:
     value = table.get(key)
     if type(value) is not int or not 0 <= value <= most:
-        raise WireError(
-            Rejection.MALFORMED,
-            must(f"a report's {key}", f"be a whole number from 0 to {most}", kind_of(value)),
-        )
+        rule = f"be a whole number from 0 to {most}"
+        raise malformed(f"a report's {key}", rule, kind_of(value))
     return value
 
 
 def _numbers(table: dict[str, Any], key: str) -> tuple[float, ...]:
     values = table.get(key)
     if not isinstance(values, list) or not all(type(each) in (int, float) for each in values):
-        raise WireError(
-            Rejection.MALFORMED, must(f"a report's {key}", "be a list of numbers", kind_of(values))
-        )
+        raise malformed(f"a report's {key}", "be a list of numbers", kind_of(values))
     try:
         numbers = tuple(float(value) for value in values)
     except OverflowError as error:

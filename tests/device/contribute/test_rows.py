@@ -15,7 +15,7 @@ import sottovoce as sv
 from factories import clinic
 from sottovoce.device.contribute.rows import Columns, Judge, Row
 from sottovoce.device.contribute.source import look, reading
-from sottovoce.device.contribute.survey import Survey, survey
+from sottovoce.device.contribute.summary import Survey, survey
 from sottovoce.shared.errors import RowsError
 from support.custodians import HEADER, good_rows, write_csv
 
@@ -23,7 +23,7 @@ GOOD = (42, "low", "coach", 1)
 
 
 def surveyed(path: Path, columns: Columns | None = None, **settings: Any) -> Survey:
-    settings = {"on_refusal": ignore, "on_rows": ignore, **settings}
+    settings = {"on_refusal": ignore, "progress": ignore, **settings}
     return survey(look(path), experiment=clinic(), columns=columns or Columns(), **settings)
 
 
@@ -195,7 +195,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None
     with path.open("a") as file:
         file.write("42,low,coach,1\n")
     with pytest.raises(RowsError, match="must not change"):
-        survey(source, experiment=clinic(), columns=Columns(), on_refusal=ignore, on_rows=ignore)
+        survey(source, experiment=clinic(), columns=Columns(), on_refusal=ignore, progress=ignore)
 
 
 def write_parquet(path: Path, **columns: Any) -> Path:

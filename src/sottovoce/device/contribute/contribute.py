@@ -15,8 +15,15 @@ from sottovoce.device.contribute.journal import Begun, Journal, Pins, name_of
 from sottovoce.device.contribute.link import Link, OnWait
 from sottovoce.device.contribute.rows import Columns, Judge, Row
 from sottovoce.device.contribute.source import Source, look, reading
-from sottovoce.device.contribute.summary import Contribution, FileSummary, OnProgress, Progress
-from sottovoce.device.contribute.survey import OnRefusal, Survey, survey
+from sottovoce.device.contribute.summary import (
+    Contribution,
+    FileSummary,
+    OnProgress,
+    OnRefusal,
+    Progress,
+    Survey,
+    survey,
+)
 from sottovoce.device.device import Device
 from sottovoce.device.transport import Transport
 from sottovoce.shared import check, wire
@@ -141,15 +148,12 @@ class _Run:
                 experiment=self.experiment,
                 columns=self.columns,
                 on_refusal=on_refusal,
-                on_rows=self._read,
+                progress=self.progress,
             )
             begun = Begun(source.sha256, source.size, name_of(path), columns, found.rows)
             known.append(begun)
             plans.append(_Plan(source, found, begun))
         return plans
-
-    def _read(self, path: Path, rows: int) -> None:
-        self.progress(Progress(str(path), rows, None))
 
     def before(self, plan: _Plan) -> FileSummary:
         """Return what earlier runs have done with a file."""

@@ -109,7 +109,10 @@ class Journal(Reports):
         try:
             with self._trouble():
                 _JOURNAL.check(self._database, self.path)
-                self._lock()
+                # A transaction that writes nothing takes the lock until the journal is closed.
+                self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
+                self._database.execute("BEGIN EXCLUSIVE")
+                self._database.execute("COMMIT")
                 self._check_pins(pins)
         except BaseException:
             self.close()
@@ -148,12 +151,6 @@ class Journal(Reports):
                 rule = f"say that {before} rows are done"
                 raise OutboxError(must(self._what, rule, "something else"))
             database.executemany("INSERT INTO waiting (report) VALUES (?)", new)
-
-    def _lock(self) -> None:
-        """Take the lock until the journal is closed, by a transaction that writes nothing."""
-        self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
-        self._database.execute("BEGIN EXCLUSIVE")
-        self._database.execute("COMMIT")
 
     def _check_pins(self, pins: Pins) -> None:
         made_for = [Pins(*row) for row in self._database.execute("SELECT * FROM pinned")]
@@ -216,15 +213,10 @@ def _create(path: Path, pins: Pins) -> None:
             os.link(unnamed, path)
         except FileExistsError:
             return
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Sync the folder, so that a loss of power cannot lose the new journal."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    if os.name == "posix":
+        # So that a loss of power cannot lose the new journal.
+        folder_itself = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder_itself)
+        finally:
+            os.close(folder_itself)

@@ -105,11 +105,7 @@ class Judge:
                 if level not in feature.levels:
                     return f"{column} is not a level of the schema"
                 context[feature.name] = level
-        return self._with_outcome(context, values[-2], values[-1], outside)
-
-    def _with_outcome(
-        self, context: Mapping[str, float | str], given: Any, outcome: Any, outside: list[str]
-    ) -> Row | str:
+        given, outcome = values[-2:]
         if _is_missing(given):
             return f"{self._columns.arm} is missing"
         arm = _text(given)

@@ -9,13 +9,7 @@ from collections.abc import Sequence
 from sottovoce.device.method import Secret
 from sottovoce.shared.release import Release
 from sottovoce.shared.whisper.cells import CellLayout
-from sottovoce.shared.whisper.questions import (
-    ONE,
-    SIGNED_OUTCOME,
-    Entry,
-    Question,
-    questions_of,
-)
+from sottovoce.shared.whisper.questions import ONE, SIGNED_OUTCOME, Entry, Question, questions_of
 
 
 def asked_kind(kinds: Sequence[int], bounds: Sequence[int], coin: int) -> int:

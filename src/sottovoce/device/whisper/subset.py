@@ -20,28 +20,17 @@ It draws integers only, so that no data can leak through the rounding of floatin
 import math
 import secrets
 from functools import lru_cache
-from typing import Protocol
 
 from sottovoce.shared.check import finite_float
 from sottovoce.shared.errors import DeviceError, RewardError, kind_of, must
 from sottovoce.shared.whisper.subset import SignedSubset, pack
 
 
-class Draws(Protocol):
-    """Where randomness comes from; a test replaces it to follow every possible draw."""
-
-    def chance(self, numerator: int, denominator: int) -> bool:
-        """Return true with probability numerator/denominator."""
-
-    def below(self, limit: int) -> int:
-        """Return each of 0, …, limit − 1 with the same probability."""
-
-    def bits(self, count: int) -> int:
-        """Return each of 0, …, 2^count − 1 with the same probability."""
-
-
 class OperatingSystem:
-    """The operating system's randomness. No seed can be set."""
+    """The operating system's randomness. No seed can be set.
+
+    A test puts something else in its place, to follow every possible draw.
+    """
 
     def chance(self, numerator: int, denominator: int) -> bool:
         """Return true with probability numerator/denominator."""
@@ -67,7 +56,7 @@ def whisper(
     *,
     cell: int | None,
     value: float,
-    draws: Draws = OPERATING_SYSTEM,
+    draws: OperatingSystem = OPERATING_SYSTEM,
 ) -> bytes:
     """Return a packed random set that is ε-LDP in (cell, value).
 
@@ -101,7 +90,7 @@ def whisper(
     return pack(mechanism, values)
 
 
-def _uniform_set(cells: int, size: int, *, draws: Draws) -> list[int]:
+def _uniform_set(cells: int, size: int, *, draws: OperatingSystem) -> list[int]:
     """Return each of the 2^size·C(cells, size) sets with the same probability, as values."""
     chosen: set[int] | list[int]
     if 2 * size <= cells:
@@ -117,7 +106,7 @@ def _uniform_set(cells: int, size: int, *, draws: Draws) -> list[int]:
     return values
 
 
-def _uniform_subset(cells: int, size: int, *, draws: Draws) -> set[int]:
+def _uniform_subset(cells: int, size: int, *, draws: OperatingSystem) -> set[int]:
     """Return each subset of that size with the same probability, by Floyd's algorithm.
 
     Before the step for ``last``, the subset is uniform over those of its size from 0 … last − 1.

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.shared.experiment import Experiment, Population
-from sottovoce.shared.ldpmab.settings import Ldpmab
+from sottovoce.shared.ldpmab import Ldpmab
 from sottovoce.shared.partition import HALVINGS
 
 

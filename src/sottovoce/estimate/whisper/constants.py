@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.whisper import Whisper
 from sottovoce.shared.whisper.cells import reward_mechanism
 from sottovoce.shared.whisper.questions import questions_of
-from sottovoce.shared.whisper.settings import Whisper
 
 QUESTION = np.dtype(
     [

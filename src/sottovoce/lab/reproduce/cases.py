@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from sottovoce.lab.environments import Environment, Exponential, Shifted, Symmetric
 from sottovoce.lab.simulation import Auxiliary, Result, simulate
-from sottovoce.shared.ldpmab.settings import Ldpmab
+from sottovoce.shared.ldpmab import Ldpmab
 from sottovoce.shared.methods import MethodSettings
 
 Model = Literal["exponential", "symmetric"]

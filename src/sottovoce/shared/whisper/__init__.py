@@ -1,5 +1,106 @@
-"""``whisper``, this project's method: its settings, questions, cells and mechanism."""
+"""``whisper``, this project's method: its settings, and which experiments and releases fit."""
 
-from sottovoce.shared.whisper.settings import Whisper
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from sottovoce.shared.check import finite_float
+from sottovoce.shared.errors import ExperimentError, malformed, must
+from sottovoce.shared.methods import MethodSettings
+from sottovoce.shared.whisper.tuning import SHARES
+
+if TYPE_CHECKING:
+    from sottovoce.shared.experiment import Experiment
+    from sottovoce.shared.release import Release
+
+Guarantee = Literal["regret", "certified"]
+
+
+@dataclass(frozen=True, slots=True)
+class Whisper(MethodSettings):
+    """Signed subset selection and contrasts inside a bin (docs/explanation/whisper.md).
+
+    guarantee: ``regret``, the default, drops an arm when keeping it costs more than losing it
+        would. ``certified`` also waits for proof: with probability at least 1 - delta it never
+        drops an arm that is best on average in its bin.
+    delta: the probability of an error of ``certified``; it has no effect otherwise.
+    public_arms: WEAKER PRIVACY. The arm of each person is public. The report is ε-LDP in the
+        context and the outcome, but not in the arm.
+    """
+
+    name: ClassVar[str] = "whisper"
+
+    guarantee: Guarantee = "regret"
+    delta: float = 0.05
+    public_arms: bool = False
+
+    def __post_init__(self) -> None:
+        if self.guarantee not in ("regret", "certified"):
+            rule = "be 'regret' or 'certified'"
+            raise ExperimentError(must("the guarantee of whisper", rule, repr(self.guarantee)))
+        delta = finite_float(self.delta)
+        if delta is None or not 0 < delta < 1:
+            raise ExperimentError(must("delta of whisper", "lie in (0, 1)", repr(self.delta)))
+        object.__setattr__(self, "delta", delta)
+        if type(self.public_arms) is not bool:
+            came = repr(self.public_arms)
+            raise ExperimentError(must("public_arms of whisper", "be true or false", came))
+        if self.public_arms and self.guarantee == "certified":
+            rule = "have private arms for its certified guarantee"
+            raise ExperimentError(must("whisper", rule, "public_arms too"))
+
+    def check_experiment(self, experiment: "Experiment") -> None:
+        """Refuse more public arms than a report can rank."""
+        if self.public_arms and len(experiment.arms) > 255:
+            rule = "be at most 255 where they are public: a report ranks them in bytes"
+            raise ExperimentError(must("arms", rule, len(experiment.arms)))
+
+    def check_release(self, release: "Release") -> None:
+        """Refuse unequal chances, and more than two arms where they are private."""
+        for policy in release.bins:
+            public = self.public_arms
+            equal = all(chance == 1 / len(policy.arms) for chance in policy.propensities)
+            if not equal or (not public and len(policy.arms) > 2) or (public and policy.waiting):
+                rule = "offer all live arms" if public else "offer at most two arms"
+                rule += ", with equal chances"
+                raise malformed(f"bin {policy.path!r}", rule, "something else")
+
+    def most_reward_share(self, experiment: "Experiment") -> int:
+        """Let people be asked for their rewards where auxiliary populations promise some."""
+        return SHARES if experiment.auxiliary else 0
+
+    @property
+    def arms_are_public(self) -> bool:
+        """Whether the arm of each person is public, which is weaker privacy."""
+        return self.public_arms
+
+    @property
+    def promise(self) -> str:
+        """What is promised of each report."""
+        if self.public_arms:
+            return "ε-LDP in context and outcome (its arm is public)"
+        return "ε-LDP"
+
+    @property
+    def summary(self) -> str:
+        """The method in a few words, for people."""
+        if self.public_arms:
+            return "whisper with public arms: weaker privacy"
+        if self.guarantee == "certified":
+            return f"whisper, arms dropped with proof, δ = {self.delta:g}"
+        return "whisper"
+
+    @property
+    def decision_rule(self) -> str:
+        """When an arm is dropped, in a sentence: the two sides of ≥ in a certificate."""
+        if self.guarantee == "certified":
+            return (
+                "An arm is dropped when the evidence against it, the logarithm of an e-value, "
+                "reaches log 1/δ, where δ is this decision's share of the chance of error."
+            )
+        return (
+            "An arm is dropped when its gap to a better arm, times the number of people so far, "
+            "reaches the reward that the people to come are expected to lose without it."
+        )
+
 
 SETTINGS = Whisper

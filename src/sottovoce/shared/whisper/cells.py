@@ -17,7 +17,7 @@ from typing import cast
 
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import BinPolicy, Release
-from sottovoce.shared.whisper.settings import Whisper
+from sottovoce.shared.whisper import Whisper
 from sottovoce.shared.whisper.subset import SignedSubset, signed_subset
 from sottovoce.shared.whisper.tuning import (
     FEATURE_SHARE,
@@ -84,10 +84,9 @@ class CellLayout:
     @cached_property
     def indices(self) -> Mapping[tuple[str, int | None], int]:
         """The index of the whole cell of each bin, or of each (bin, live arm)."""
-        cells: list[tuple[str, int | None]] = []
-        for policy in self.bins:
-            arms = policy.live if self.by_arm else (None,)
-            cells += [(policy.path, arm) for arm in arms]
+        if not self.by_arm:
+            return {(policy.path, None): index for index, policy in enumerate(self.bins)}
+        cells = [(policy.path, arm) for policy in self.bins for arm in policy.live]
         return {cell: index for index, cell in enumerate(cells)}
 
 

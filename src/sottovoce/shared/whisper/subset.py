@@ -230,46 +230,36 @@ def pack(mechanism: SignedSubset, values: Sequence[int]) -> bytes:
 
 def unpack(mechanism: SignedSubset, data: bytes) -> list[int]:
     """Read the value −1, 0 or +1 of each cell; refuse all bytes that ``pack`` does not write."""
-    packing, length = _packing(mechanism.cells, mechanism.size)
+    cells, size = mechanism.cells, mechanism.size
+    packing, length = _packing(cells, size)
     if len(data) != length:
         raise ReportRejected(
             Rejection.WRONG_LENGTH, must("a packed set", f"take {length} bytes", len(data))
         )
-    read = {Packing.BITS: _read_bits, Packing.SYMBOLS: _read_symbols, Packing.DIGITS: _read_digits}
-    values = read[packing](mechanism.cells, mechanism.size, int.from_bytes(data, "little"))
-    if values is None or values.count(0) != mechanism.cells - mechanism.size:
-        raise _malformed(mechanism)
-    return values
-
-
-def _read_bits(cells: int, size: int, number: int) -> list[int] | None:
-    if number >> cells:
-        return None
-    return [1 if bit == "1" else -1 for bit in reversed(f"{number:0{cells}b}")]
-
-
-def _read_symbols(cells: int, size: int, number: int) -> list[int] | None:
-    values = [0] * cells
-    before = -1
-    for _ in range(size):
-        number, symbol = divmod(number, 2 * cells)
-        cell, plus = divmod(symbol, 2)
-        if cell <= before:
-            return None
-        values[cell] = 1 if plus else -1
-        before = cell
-    return None if number else values
-
-
-def _read_digits(cells: int, size: int, number: int) -> list[int] | None:
-    values: list[int] = []
-    for _ in range(0, cells, 5):
-        number, five = divmod(number, 3**5)
-        values += _VALUES_OF_FIVE[five]
-    # The last five may hold more places than there are cells.
+    number, values = int.from_bytes(data, "little"), [0] * cells
+    if packing is Packing.BITS:
+        values = [1 if bit == "1" else -1 for bit in reversed(f"{number:0{cells}b}")]
+        number = 0
+    elif packing is Packing.SYMBOLS:
+        before = -1
+        for _ in range(size):
+            number, symbol = divmod(number, 2 * cells)
+            cell, plus = divmod(symbol, 2)
+            if cell <= before:
+                raise _malformed(mechanism)
+            values[cell] = 1 if plus else -1
+            before = cell
+    else:
+        values = []
+        for _ in range(0, cells, 5):
+            number, five = divmod(number, 3**5)
+            values += _VALUES_OF_FIVE[five]
+    # There may be more places than cells: more bits, or the rest of the last five digits.
     stray = any(values[cells:])
     del values[cells:]
-    return None if number or stray else values
+    if number or stray or values.count(0) != cells - size:
+        raise _malformed(mechanism)
+    return values
 
 
 def _malformed(mechanism: SignedSubset) -> ReportRejected:
