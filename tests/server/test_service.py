@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.device.contribute.contribute import Custodian, contribute
+from sottovoce.device.contribute.contribute import contribute
+from sottovoce.device.contribute.link import Custodian
 from sottovoce.lab.environments import Exponential, regret_at_random
 from sottovoce.lab.local_server import LocalServer, running
 from sottovoce.lab.people import Visit, features_of, visit, with_outcomes

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from factories import ARMS, LEVELS
-from sottovoce.device.contribute.contribute import Custodian, contribute
+from sottovoce.device.contribute.contribute import contribute
+from sottovoce.device.contribute.link import Custodian
 from sottovoce.device.contribute.summary import Contribution
 from support.custodian_server import CustodianServer
 

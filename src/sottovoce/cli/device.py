@@ -2,7 +2,6 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 from rich.markup import escape
@@ -10,9 +9,6 @@ from rich.progress import Progress, TaskID
 
 from sottovoce.cli.app import AsJson, Command, argument, errors, option, say, say_json
 from sottovoce.shared.errors import TransportError
-
-if TYPE_CHECKING:
-    from sottovoce.device.contribute.summary import Progress as Far
 
 TRY_LATER = 75
 """The exit code that mail systems and schedulers know as "temporary failure" (EX_TEMPFAIL)."""
@@ -45,19 +41,20 @@ class Contribute(Command, extra="custodian"):
     as_json: AsJson = False
 
     def __call__(self) -> None:
-        from sottovoce.device.contribute.contribute import Custodian, contribute
-        from sottovoce.device.contribute.rows import renamed_columns
+        from sottovoce.device.contribute.contribute import contribute
+        from sottovoce.device.contribute.link import Custodian
+        from sottovoce.device.contribute.rows import Columns, renamed_columns
         from sottovoce.device.contribute.summary import describe
 
         columns = Progress.get_default_columns()
         with Progress(*columns, console=errors, disable=self.as_json) as bars:
             tasks: dict[str, TaskID] = {}
 
-            def show(far: "Far") -> None:
-                stage = f"{'checking' if far.rows is None else 'sending'} {Path(far.path).name}"
+            def show(path: str, done: int, rows: int | None) -> None:
+                stage = f"{'checking' if rows is None else 'sending'} {Path(path).name}"
                 if stage not in tasks:
-                    tasks[stage] = bars.add_task(escape(stage), total=far.rows)
-                bars.update(tasks[stage], completed=far.done)
+                    tasks[stage] = bars.add_task(escape(stage), total=rows)
+                bars.update(tasks[stage], completed=done)
 
             def waits(trouble: str, seconds: float) -> None:
                 bars.console.print(f"{trouble}: next try in {seconds:.0f} s", highlight=False)
@@ -68,9 +65,7 @@ class Contribute(Command, extra="custodian"):
                     keys=self.key,
                     population=self.population,
                     epsilon=self.epsilon,
-                    arm_column=self.arm,
-                    reward_column=self.reward,
-                    renamed=renamed_columns(self.rename or []),
+                    columns=Columns(self.arm, self.reward, renamed_columns(self.rename or [])),
                     state=self.state,
                     refused=self.refused,
                     only_check=self.check,

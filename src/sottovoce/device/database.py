@@ -21,9 +21,9 @@ class FileKind:
     what: str
     name: str
     application: int
-    version: int
     error: type[SottovoceError]
     tables: str
+    version: int = 1
 
     def create(self, database: sqlite3.Connection) -> None:
         """Make the tables in an empty file, and mark it."""

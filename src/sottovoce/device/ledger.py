@@ -26,7 +26,6 @@ _LEDGER = FileKind(
     what="a privacy ledger",
     name="ledger",
     application=0x536F766F,  # "Sovo"
-    version=1,
     error=LedgerError,
     tables="""
 CREATE TABLE budget (epsilon REAL NOT NULL CHECK (epsilon > 0));

@@ -29,7 +29,6 @@ _OUTBOX = FileKind(
     what="an outbox",
     name="outbox",
     application=0x536F7678,  # "Sovx"
-    version=1,
     error=OutboxError,
     # AUTOINCREMENT, so that no two reports ever have the same number.
     tables="""

@@ -7,11 +7,11 @@ again later, with the same bytes and the same nonce.
 """
 
 import json
+import re
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
-from sottovoce.device.backoff import Backoff
 from sottovoce.device.outbox import Reports, Waiting
 from sottovoce.device.transport import Request, Response
 from sottovoce.shared import wire
@@ -27,7 +27,50 @@ LARGEST_VERDICT = 1024 * 1024
 OTHER = "other"
 """Replaces reasons that are not known here, so that no server can make up endlessly many."""
 
+FIRST_WAIT = 1.0
+"""The longest wait after one failure, in seconds. It doubles with each further failure."""
+
+LONGEST_WAIT = 3600.0
+"""The longest wait that failures or a server can ask for, in seconds, without the jitter."""
+
 _REASONS = {reason.value for reason in Rejection}
+
+
+class Backoff:
+    """When to try again: exponential backoff with full jitter.
+
+    It uses only differences of a monotonic clock and stores none of them. So it does not matter if
+    a device's clock is wrong by years, or is set back.
+
+    clock: seconds, monotonic.
+    jitter: a random number in [0, 1), so that devices that failed together do not return together.
+    """
+
+    def __init__(self, *, clock: Callable[[], float], jitter: Callable[[], float]) -> None:
+        self._clock = clock
+        self._jitter = jitter
+        self._failures = 0
+        self._not_before = clock()
+
+    @property
+    def wait(self) -> float:
+        """Seconds until the next try may begin."""
+        return max(0.0, self._not_before - self._clock())
+
+    def failed(self, response: Response | None) -> None:
+        """Note a failure: wait, and at least as long as the Retry-After of an answer says."""
+        said = response.headers.get("retry-after", "").strip() if response else ""
+        # In whole seconds; a date is ignored, since it would need a clock.
+        asked = min(LONGEST_WAIT, float(said)) if re.fullmatch("[0-9]{1,9}", said) else 0.0
+        # Capped first: 2.0 ** failures overflows after a thousand failures.
+        spread = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(self._failures, 32))
+        self._failures += 1
+        self._not_before = self._clock() + asked + spread * self._jitter()
+
+    def succeeded(self) -> None:
+        """Note a success: the next try may begin at once."""
+        self._failures = 0
+        self._not_before = self._clock()
 
 
 class Sender:
@@ -111,7 +154,7 @@ def _verdict(response: Response | None, *, count: int) -> tuple[dict[int, str], 
     """
     if count == 1 and (reason := _refusal(response)) is not None:
         return {0: reason}, 0
-    table = _table(response)
+    table = table_of(response)
     if response is None or table is None or not 200 <= response.status < 300:
         return None
     stored, repeated, entries = (table.get(key) for key in ("stored", "repeated", "refused"))
@@ -136,7 +179,7 @@ def _refusal(response: Response | None) -> str | None:
     A 4xx is a refusal only if it gives its reason, or is about the size or the kind of the body.
     "No such page" is about the address, not about a report.
     """
-    table = _table(response)
+    table = table_of(response)
     if response is None or table is None or not 400 <= response.status < 500:
         return None
     if response.status in (408, 429):
@@ -151,7 +194,8 @@ def _known(reason: str) -> str:
     return reason if reason in _REASONS else OTHER
 
 
-def _table(response: Response | None) -> dict[str, Any] | None:
+def table_of(response: Response | None) -> dict[str, Any] | None:
+    """Return the JSON object in an answer, if it is one and not too large."""
     if response is None or len(response.body) > LARGEST_VERDICT:
         return None
     try:

@@ -16,12 +16,11 @@ from os import PathLike
 from threading import RLock
 from typing import Any, Generic, Required, TypedDict, TypeVar, Unpack
 
-from sottovoce.device.backoff import Backoff
 from sottovoce.device.device import Device
-from sottovoce.device.ledger import AnyLedger, OneReport
+from sottovoce.device.ledger import AnyLedger
 from sottovoce.device.outbox import Outbox
 from sottovoce.device.releases import Releases, Verified
-from sottovoce.device.sending import Sender
+from sottovoce.device.sending import Backoff, Sender
 from sottovoce.device.transport import Request, Response
 from sottovoce.shared import wire
 from sottovoce.shared.errors import DeviceError, SottovoceError, TransportError
@@ -100,7 +99,7 @@ class Session:
         self._make_device = partial(
             Device,
             population=chosen.population,
-            ledger=OneReport() if chosen.ledger is None else chosen.ledger,
+            ledger=chosen.ledger,
             most_epsilon=chosen.most_epsilon,
             public_arms=chosen.public_arms,
         )

@@ -10,6 +10,7 @@ most others check the same, so that all of them accept the same releases.
 """
 
 import hashlib
+from typing import cast
 
 KEY_LENGTH = 32
 SIGNATURE_LENGTH = 64
@@ -119,10 +120,5 @@ def _sum_of_products(m: int, one: Point, n: int, other: Point) -> Point:
     return total
 
 
-def _base() -> Point:
-    y = 4 * pow(5, -1, P) % P
-    point = _decode(y.to_bytes(KEY_LENGTH, "little"))
-    return NEUTRAL if point is None else point
-
-
-BASE = _base()
+# The point with y = 4/5 and an even x.
+BASE = cast(Point, _decode((4 * pow(5, -1, P) % P).to_bytes(KEY_LENGTH, "little")))

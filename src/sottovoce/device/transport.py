@@ -14,14 +14,8 @@ from typing import IO, Any
 
 from sottovoce.shared.errors import TransportError
 
-TIMEOUT = 30.0
-"""The most seconds without a byte from the server."""
-
 SLOWEST = 300.0
 """The most seconds for the body of an answer, also if it keeps coming slowly."""
-
-LARGEST_ANSWER = 64 * 1024 * 1024
-"""The most bytes of an answer, as they come over the network."""
 
 _SCHEMES = ("http://", "https://")
 _BLOCK = 64 * 1024
@@ -75,11 +69,11 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def send(request: Request, *, timeout: float = TIMEOUT, most: int = LARGEST_ANSWER) -> Response:
+def send(request: Request, *, timeout: float = 30.0, most: int = 64 * 1024 * 1024) -> Response:
     """Send a request with the standard library; any status is a response, not an error.
 
     timeout: the most seconds without a byte from the server.
-    most: the most bytes of an answer.
+    most: the most bytes of an answer, as they come over the network.
     """
     if not request.url.startswith(_SCHEMES):
         raise TransportError("a server's address must begin with http:// or https://")

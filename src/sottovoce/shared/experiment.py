@@ -13,14 +13,7 @@ from typing import Any
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.methods import MethodSettings, settings_from
-from sottovoce.shared.schema import (
-    Categorical,
-    Feature,
-    Numeric,
-    Ordinal,
-    feature_from_table,
-    feature_to_table,
-)
+from sottovoce.shared.schema import Feature, feature_from_table, feature_to_table
 
 TARGET = "target"
 
@@ -86,9 +79,8 @@ class Experiment:
             object.__setattr__(self, name, value)
 
         put("arms", check.distinct_names(self.arms, what="arms", least=2))
-        kinds = Numeric | Ordinal | Categorical
         rule = "hold Numeric, Ordinal or Categorical features"
-        put("context", check.items(self.context, kinds, what="context", rule=rule))
+        put("context", check.items(self.context, Feature, what="context", rule=rule))
         names = [feature.name for feature in self.context]
         check.distinct_names(names, what="context features", least=1)
         if len(names) > MOST_FEATURES:

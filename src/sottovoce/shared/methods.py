@@ -83,7 +83,8 @@ class MethodSettings:
     @property
     def promise(self) -> str:
         """What is promised of each report."""
-        return "ε-LDP"
+        public = "ε-LDP in context and outcome (its arm is public)"
+        return public if self.arms_are_public else "ε-LDP"
 
     @property
     def summary(self) -> str:

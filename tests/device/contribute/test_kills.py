@@ -18,7 +18,8 @@ import pytest
 
 import sottovoce as sv
 from factories import clinic
-from sottovoce.device.contribute.contribute import Custodian, contribute
+from sottovoce.device.contribute.contribute import contribute
+from sottovoce.device.contribute.link import Custodian
 from sottovoce.shared import wire
 from sottovoce.shared.whisper.cells import cell_layout
 from sottovoce.shared.whisper.subset import unpack
@@ -28,7 +29,8 @@ from support.slow import slow_but
 
 PROCESS = """
 import json, sys
-from sottovoce.device.contribute.contribute import Custodian, contribute
+from sottovoce.device.contribute.contribute import contribute
+from sottovoce.device.contribute.link import Custodian
 settings = json.loads(sys.argv[1])
 print("begun", flush=True)
 done = contribute(settings.pop("server"), settings.pop("files"), Custodian(**settings))
@@ -146,7 +148,7 @@ def test_two_processes_cannot_have_one_journal(tmp_path: Path) -> None:
 
         server.hook = start_another
 
-        def wait(progress: object) -> None:
+        def wait(*progress: object) -> None:
             _, errors = second[0].communicate(timeout=60)
             assert second[0].returncode == 1
             assert "another has it now" in errors

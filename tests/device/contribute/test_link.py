@@ -9,7 +9,7 @@ import pytest
 
 from factories import clinic
 from sottovoce.device.contribute.journal import Begun, Journal, Pins
-from sottovoce.device.contribute.link import Link, Timer
+from sottovoce.device.contribute.link import Custodian, Link
 from sottovoce.device.device import Device
 from sottovoce.device.transport import Request, Response
 from sottovoce.shared import wire
@@ -52,14 +52,15 @@ def journal(server: CustodianServer, tmp_path: Path) -> Iterator[Journal]:
 
 
 def link(server: CustodianServer, time: Time, patience: float = 300.0) -> Link:
-    return Link(
-        server.address,
+    custodian = Custodian(
         experiment=server.experiment.fingerprint,
         keys=[server.key],
+        population="clinic-b",
+        epsilon=4.0,
         transport=server.transport,
         patience=patience,
-        timer=Timer(sleep=time.sleep, clock=lambda: time.now),
     )
+    return Link(server.address, custodian, sleep=time.sleep, clock=lambda: time.now)
 
 
 def test_reports_are_sent_again_until_they_are_answered(

@@ -18,8 +18,8 @@ from factories import clinic
 from sottovoce.device import transport as http
 from sottovoce.device.contribute.contribute import default_state
 from sottovoce.device.contribute.journal import Journal
-from sottovoce.device.contribute.rows import Row, renamed_columns
-from sottovoce.device.contribute.summary import Progress, describe
+from sottovoce.device.contribute.rows import Columns, Row, renamed_columns
+from sottovoce.device.contribute.summary import describe
 from sottovoce.device.transport import Request, Response
 from sottovoce.shared import wire
 from sottovoce.shared.errors import OutboxError, RowsError, SignatureError, TransportError
@@ -57,8 +57,12 @@ def count(server: CustodianServer) -> int:
 def test_each_row_that_fits_is_reported_once(
     server: CustodianServer, rows: Path, state: Path
 ) -> None:
-    told: list[Progress] = []
-    done = hand_in(server, [rows], state=state, chunk=10, progress=told.append)
+    told: list[Any] = []
+
+    def tell(*progress: Any) -> None:
+        told.append(progress)
+
+    done = hand_in(server, [rows], state=state, chunk=10, progress=tell)
     assert (done.rows, done.sent, done.stored, done.repeated, done.refused) == (25, 22, 22, 0, {})
     assert done.epsilon == 4
     (file,) = done.files
@@ -67,7 +71,7 @@ def test_each_row_that_fits_is_reported_once(
         "activity is not a level of the schema": (14,),
         "reward is not in [0, 1]": (15,),
     }
-    assert [(each.done, each.rows) for each in told] == [(10, 25), (20, 25), (25, 25)]
+    assert told == [(str(rows), 10, 25), (str(rows), 20, 25), (str(rows), 25, 25)]
     assert not file.finished
     assert count(server) == 22
     assert server.learner.status().reports == {"target": 0, "clinic-b": 22}
@@ -139,15 +143,16 @@ def test_other_columns_than_before_are_refused(
     server: CustodianServer, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     header = ["age", "height", "activity", "arm", "reward"]
+    mistaken = Columns(renamed={"age": "height"})
     path = write_csv(tmp_path / "rows.csv", [(42, 180, "low", "coach", 1)], header=header)
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "keep", dies(Journal.keep, at=1, after=False))
         with pytest.raises(Killed):
-            hand_in(server, [path], state=state, renamed={"age": "height"})
+            hand_in(server, [path], state=state, columns=mistaken)
     # Nothing was sent: the mistake can still be mended.
     hand_in(server, [path], state=state)
     with pytest.raises(RowsError, match=r"columns of .* as they were when it was begun"):
-        hand_in(server, [path], state=state, renamed={"age": "height"})
+        hand_in(server, [path], state=state, columns=mistaken)
 
 
 def test_one_bad_file_keeps_all_others_from_being_sent(
@@ -327,7 +332,7 @@ def test_a_server_without_answer_ends_patience_and_loses_nothing(
 def test_a_journal_is_for_one_process_at_a_time(
     server: CustodianServer, rows: Path, state: Path
 ) -> None:
-    def second(progress: Progress) -> None:
+    def second(*progress: object) -> None:
         with pytest.raises(OutboxError, match="one process at a time; another has it now"):
             hand_in(server, [rows], state=state)
 
@@ -421,20 +426,23 @@ def test_no_raw_value_reaches_the_journal_the_progress_the_summary_or_an_error(
     path = write_csv(tmp_path / "rows.csv", [*[good] * 30, *bad], header=header)
     told: list[Any] = []
 
+    def tell(*progress: Any) -> None:
+        told.append(progress)
+
     def lose(request: Request) -> Response:
         if request.method == "GET" or len(told) < 2:
             return server.transport(request)
         raise TransportError("no answer")
 
     with pytest.raises(TransportError) as caught:
-        hand_in(server, [path], state=state, chunk=7, transport=lose, progress=told.append)
+        hand_in(server, [path], state=state, chunk=7, transport=lose, progress=tell)
     text = [repr(told), "".join(traceback.format_exception(caught.value))]
     with closing(sqlite3.connect(state)) as database:
         dump = "\n".join(database.iterdump())
         assert 'INSERT INTO "waiting"' in dump
         text += [dump, *(repr(row) for row in database.execute("SELECT * FROM files"))]
     listed = tmp_path / "refused.csv"
-    text.append(repr(hand_in(server, [path], state=state, refused=listed, progress=told.append)))
+    text.append(repr(hand_in(server, [path], state=state, refused=listed, progress=tell)))
     text.append(listed.read_text())
     text += describe(hand_in(server, [path], state=state))
     raw = state.read_bytes()
@@ -473,9 +481,9 @@ def test_columns_may_have_other_names_than_features(tmp_path: Path, state: Path)
     header = ["years", "how=active", "given", "outcome"]
     path = write_csv(tmp_path / "rows.csv", good_rows(5), header=header)
     renamed = renamed_columns(["age=years", "activity=how=active"])
-    columns = {"arm_column": "given", "reward_column": "outcome", "renamed": renamed}
+    columns = Columns("given", "outcome", renamed)
     with serving(clinic()) as server:
-        done = hand_in(server, [path], state=state, transport=http.send, **columns)
+        done = hand_in(server, [path], state=state, transport=http.send, columns=columns)
         assert done.stored == 5
 
 

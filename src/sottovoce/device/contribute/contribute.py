@@ -4,15 +4,14 @@ import csv
 import hashlib
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from sottovoce.device import transport as http
 from sottovoce.device.contribute.journal import Begun, Journal, Pins, name_of
-from sottovoce.device.contribute.link import Link, OnWait
+from sottovoce.device.contribute.link import Custodian, Link
 from sottovoce.device.contribute.rows import Columns, Judge, Row
 from sottovoce.device.contribute.source import Source, look, reading
 from sottovoce.device.contribute.summary import (
@@ -20,12 +19,10 @@ from sottovoce.device.contribute.summary import (
     FileSummary,
     OnProgress,
     OnRefusal,
-    Progress,
     Survey,
     survey,
 )
 from sottovoce.device.device import Device
-from sottovoce.device.transport import Transport
 from sottovoce.shared import check, wire
 from sottovoce.shared.errors import DeviceError, RowsError, must
 from sottovoce.shared.experiment import Experiment, canonical_json
@@ -34,7 +31,6 @@ from sottovoce.shared.release import Release
 # By default, the rows of one chunk are as many as the learner takes in between two steps, within
 # these bounds.
 FEWEST, MOST = 100, 5000
-PATIENCE = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,44 +42,6 @@ class _Plan:
     begun: Begun
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Custodian:
-    """Whose rows are contributed, and how.
-
-    experiment: its fingerprint. keys: the public keys that may sign its releases.
-    population: whose rows these are. epsilon: the most ε that one row may spend.
-    renamed: the column of each feature whose column has another name than the feature.
-    state: the journal; see ``default_state``. Keep it: without it, rows would be sent again.
-    refused: a file that lists the rows that do not fit, with file, line and reason.
-    only_check: say which rows fit, and send nothing.
-    chunk: how many rows are read, privatised and sent at once. With fewer rows, reports follow the
-        releases more closely. By default, as many as the learner takes in between two steps.
-    patience: the run stops after this many seconds without any success at the server.
-    progress, on_wait: called after each chunk, and before each pause with the trouble and the
-        seconds.
-    """
-
-    experiment: str
-    keys: Sequence[str]
-    population: str
-    epsilon: float
-    arm_column: str = "arm"
-    reward_column: str = "reward"
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    state: str | os.PathLike[str] | None = None
-    refused: str | os.PathLike[str] | None = None
-    only_check: bool = False
-    chunk: int | None = None
-    patience: float = PATIENCE
-    transport: Transport = http.send
-    progress: OnProgress = lambda far: None
-    on_wait: OnWait = lambda trouble, seconds: None
-
-    def __post_init__(self) -> None:
-        if self.chunk is not None:
-            check.whole_number(self.chunk, what="chunk", least=1)
-
-
 def contribute(
     server: str, files: Sequence[str | os.PathLike[str]], custodian: Custodian
 ) -> Contribution:
@@ -91,22 +49,20 @@ def contribute(
 
     files: .csv, .csv.gz or .parquet. Without files, only the reports that still wait are sent.
     """
-    link = Link(
-        server,
-        experiment=custodian.experiment,
-        keys=custodian.keys,
-        transport=custodian.transport,
-        patience=custodian.patience,
-        on_wait=custodian.on_wait,
-    )
+    link = Link(server, custodian)
     public = link.release().experiment
-    pins = _agree(public, population=custodian.population, epsilon=custodian.epsilon)
-    most = custodian.chunk or min(max(public.release_every, FEWEST), MOST)
-    columns = Columns(custodian.arm_column, custodian.reward_column, dict(custodian.renamed))
+    # Checked before any row is read.
+    asked = public.populations[public.population_index(custodian.population)].epsilon
+    if asked > check.epsilon(custodian.epsilon):
+        most = f"at most epsilon = {custodian.epsilon:g} a row"
+        rule = f"ask population {custodian.population!r} for {most}"
+        raise DeviceError(must(f"experiment {public.fingerprint}", rule, f"{asked:g}"))
+    pins = Pins(public.fingerprint, custodian.population, asked)
+    chunk = custodian.chunk or min(max(public.release_every, FEWEST), MOST)
     path = Path(custodian.state or default_state(custodian.experiment, custodian.population))
     paths = [Path(os.fspath(each)) for each in files]
     with closing(Journal(path, pins=pins)) as journal:
-        run = _Run(link, journal, public, pins, columns, most, custodian.progress)
+        run = _Run(link, journal, public, pins, custodian.columns, chunk, custodian.progress)
         with _listing(custodian.refused, instead_of=[path, *paths]) as on_refusal:
             plans = run.plan(paths, on_refusal=on_refusal)
         waited = journal.count(experiment=custodian.experiment)
@@ -186,7 +142,7 @@ class _Run:
                 done, made = now, made + len(reports)
                 self.link.send(self.journal)
                 self.link.wait_for_learner()
-                self.progress(Progress(str(source.path), done, plan.survey.rows))
+                self.progress(str(source.path), done, plan.survey.rows)
         return made
 
     def _report(self, release: Release, row: Row) -> bytes:
@@ -197,7 +153,6 @@ class _Run:
 
     def summary(self, files: Sequence[FileSummary], *, waited: int) -> Contribution:
         """Return the figures of the run."""
-        link = self.link
         return Contribution(
             experiment=self.pins.experiment,
             population=self.pins.population,
@@ -206,19 +161,10 @@ class _Run:
             rows=sum(each.survey.rows for each in files),
             sent=sum(each.sent for each in files),
             waited=waited,
-            stored=link.taken - link.repeated,
-            repeated=link.repeated,
-            refused=dict(link.refused),
+            stored=self.link.taken - self.link.repeated,
+            repeated=self.link.repeated,
+            refused=dict(self.link.refused),
         )
-
-
-def _agree(experiment: Experiment, *, population: str, epsilon: float) -> Pins:
-    """Check the ε that the experiment asks of each row, before any row is read."""
-    asked = experiment.populations[experiment.population_index(population)].epsilon
-    if asked > check.epsilon(epsilon):
-        rule = f"ask population {population!r} for at most epsilon = {epsilon:g} a row"
-        raise DeviceError(must(f"experiment {experiment.fingerprint}", rule, f"{asked:g}"))
-    return Pins(experiment.fingerprint, population, asked)
 
 
 def _check_known(source: Source, known: Sequence[Begun], *, columns: bytes) -> None:

@@ -37,7 +37,6 @@ _JOURNAL = FileKind(
     what="a journal",
     name="journal",
     application=0x536F636F,  # "Soco"
-    version=1,
     error=OutboxError,
     tables="""
 CREATE TABLE pinned (
@@ -113,7 +112,10 @@ class Journal(Reports):
                 self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
                 self._database.execute("BEGIN EXCLUSIVE")
                 self._database.execute("COMMIT")
-                self._check_pins(pins)
+                made_for = [Pins(*row) for row in self._database.execute("SELECT * FROM pinned")]
+            if made_for != [pins]:
+                known = _names(made_for[0]) if made_for else "some experiment"
+                raise OutboxError(must(self._what, f"be for {known}, as it was made", _names(pins)))
         except BaseException:
             self.close()
             raise
@@ -151,12 +153,6 @@ class Journal(Reports):
                 rule = f"say that {before} rows are done"
                 raise OutboxError(must(self._what, rule, "something else"))
             database.executemany("INSERT INTO waiting (report) VALUES (?)", new)
-
-    def _check_pins(self, pins: Pins) -> None:
-        made_for = [Pins(*row) for row in self._database.execute("SELECT * FROM pinned")]
-        if made_for != [pins]:
-            known = _names(made_for[0]) if made_for else "some experiment"
-            raise OutboxError(must(self._what, f"be for {known}, as it was made", _names(pins)))
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

@@ -1,21 +1,23 @@
-"""Gets releases from the server and sends it the reports of a journal, and waits where it must.
+"""A custodian's link to the server: gets releases, sends reports, and waits where it must.
 
 As for any other device, ``releases.py`` checks releases and ``sending.py`` checks answers. This
 module decides only how long to wait.
 """
 
-import json
 import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from os import PathLike
 
-from sottovoce.device.backoff import Backoff
 from sottovoce.device.contribute.journal import Journal
+from sottovoce.device.contribute.rows import Columns
+from sottovoce.device.contribute.summary import OnProgress
 from sottovoce.device.releases import Releases
-from sottovoce.device.sending import Sender
-from sottovoce.device.transport import Request, Response, Transport
+from sottovoce.device.sending import Backoff, Sender, table_of
+from sottovoce.device.transport import Request, Response, Transport, send
+from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, TransportError, must
 from sottovoce.shared.release import Release
 
@@ -29,19 +31,44 @@ OnWait = Callable[[str, float], None]
 """Called before a pause, with the trouble and the seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timer:
-    """How time is told and waited for."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Custodian:
+    """Whose rows are contributed, and how.
 
-    sleep: Callable[[float], None] = time.sleep
-    clock: Callable[[], float] = time.monotonic
+    experiment: its fingerprint. keys: the public keys that may sign its releases.
+    population: whose rows these are. epsilon: the most ε that one row may spend.
+    columns: which columns of the files hold what.
+    state: the journal; see ``default_state``. Keep it: without it, rows would be sent again.
+    refused: a file that lists the rows that do not fit, with file, line and reason.
+    only_check: say which rows fit, and send nothing.
+    chunk: how many rows are read, privatised and sent at once. With fewer rows, reports follow the
+        releases more closely. By default, as many as the learner takes in between two steps.
+    patience: the run stops after this many seconds without any success at the server.
+    progress: called after each chunk. on_wait: called before each pause.
+    """
+
+    experiment: str
+    keys: Sequence[str]
+    population: str
+    epsilon: float
+    columns: Columns = field(default_factory=Columns)
+    state: str | PathLike[str] | None = None
+    refused: str | PathLike[str] | None = None
+    only_check: bool = False
+    chunk: int | None = None
+    patience: float = 300.0
+    transport: Transport = send
+    progress: OnProgress = lambda path, done, rows: None
+    on_wait: OnWait = lambda trouble, seconds: None
+
+    def __post_init__(self) -> None:
+        if self.chunk is not None:
+            check.whole_number(self.chunk, what="chunk", least=1)
 
 
 class Link:
     """One experiment on one server.
 
-    keys: the public keys that may sign its releases, 64 hexadecimal digits each.
-    patience: it gives up after this many seconds without any success.
     taken: how many reports the server has taken. repeated: how many of these it had before.
     refused: how many the server refused for good, by reason.
     """
@@ -49,22 +76,19 @@ class Link:
     def __init__(
         self,
         server: str,
+        custodian: Custodian,
         *,
-        experiment: str,
-        keys: Sequence[str],
-        transport: Transport,
-        patience: float,
-        on_wait: OnWait = lambda trouble, seconds: None,
-        timer: Timer | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        timer = timer or Timer()
-        self._releases = Releases(server, experiment=experiment, keys=keys)
-        self._server, self._experiment = self._releases.server, experiment
-        self._transport = transport
-        self._patience, self._sleep, self._clock = patience, timer.sleep, timer.clock
-        self._backoff = Backoff(clock=timer.clock, jitter=secrets.SystemRandom().random)
-        self._on_wait = on_wait
-        self._success = timer.clock()
+        self._experiment = custodian.experiment
+        self._releases = Releases(server, experiment=self._experiment, keys=custodian.keys)
+        self._server = self._releases.server
+        self._transport = custodian.transport
+        self._patience, self._on_wait = custodian.patience, custodian.on_wait
+        self._sleep, self._clock = sleep, clock
+        self._backoff = Backoff(clock=clock, jitter=secrets.SystemRandom().random)
+        self._success = clock()
         self._trouble = ""
         self.taken = 0
         self.repeated = 0
@@ -146,9 +170,6 @@ class Link:
 
 def _is_behind(response: Response | None) -> bool:
     """Return whether the server has stored reports that its learner has not counted yet."""
-    try:
-        table = json.loads(response.body) if response and response.status == 200 else {}
-        stored, learned = table["stored"], table["learned"]
-    except (ValueError, RecursionError, LookupError, TypeError):
-        return False
+    table = (table_of(response) or {}) if response and response.status == 200 else {}
+    stored, learned = table.get("stored"), table.get("learned")
     return type(stored) is int and type(learned) is int and stored > learned

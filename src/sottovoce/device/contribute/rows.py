@@ -18,8 +18,6 @@ Numbered = tuple[int, Sequence[Any] | None]
 The values are None if the row and the header have different numbers of fields.
 """
 
-FIELDS = "has another number of fields than the header"
-
 
 @dataclass(frozen=True, slots=True)
 class Columns:
@@ -87,7 +85,7 @@ class Judge:
         values: in the order of ``Columns.names``; None for a row with a wrong number of fields.
         """
         if values is None:
-            return FIELDS
+            return "has another number of fields than the header"
         context: dict[str, float | str] = {}
         outside = []
         for (feature, column), value in zip(self._features, values, strict=False):

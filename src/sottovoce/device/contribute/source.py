@@ -9,11 +9,11 @@ import gzip
 import hashlib
 import io
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, TextIO, cast
+from typing import IO, TextIO, TypeVar, cast
 
 from sottovoce.device.contribute import parquet
 from sottovoce.device.contribute.rows import Numbered, find_columns
@@ -21,6 +21,8 @@ from sottovoce.shared.errors import RowsError, must
 
 KINDS = (".csv", ".csv.gz", ".parquet")
 _BLOCK = 1 << 20
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ def look(path: Path, *, sizes: Iterable[int] = ()) -> Source:
     digest, begins, done = hashlib.sha256(), {}, 0
     stamp = _stamp(path)
     size = stamp[0]
-    with _opened(path) as file:
+    with _readable(path, lambda: path.open("rb")) as file:
         for stop in (*sorted(each for each in sizes if each < size), size):
             while block := file.read(min(_BLOCK, stop - done)):
                 digest.update(block)
@@ -66,7 +68,7 @@ def look(path: Path, *, sizes: Iterable[int] = ()) -> Source:
 def reading(source: Source, columns: Sequence[str]) -> Iterator[Iterator[Numbered]]:
     """Open a file, and yield its rows with the wanted columns."""
     name = source.path.name.lower()
-    with _opened(source.path) as file:
+    with _readable(source.path, lambda: source.path.open("rb")) as file:
         source.check_unchanged()
         if name.endswith(".parquet"):
             yield parquet.rows(file, columns, path=source.path)
@@ -81,51 +83,33 @@ def reading(source: Source, columns: Sequence[str]) -> Iterator[Iterator[Numbere
 
 def _csv_rows(text: TextIO, columns: Sequence[str], *, path: Path) -> Iterator[Numbered]:
     """Read CSV with a header, in UTF-8; empty lines are skipped."""
-    reader = csv.reader(text, strict=True)
-    header = _next(reader, path=path)
-    if not header:
-        raise RowsError(f"{path} must begin with a header row; its first line is empty")
-    places = find_columns(columns, header, path=path)
-    while True:
+    reader, line = csv.reader(text, strict=True), 1
+    try:
+        header = next(reader, None)
+        if not header:
+            raise RowsError(f"{path} must begin with a header row; its first line is empty")
+        places = find_columns(columns, header, path=path)
         # A row that spans several lines has the number of its first line.
         line = reader.line_num + 1
-        fields = _next(reader, path=path)
-        if fields is None:
-            return
-        if fields:
-            whole = len(fields) == len(header)
-            yield line, [fields[place] for place in places] if whole else None
-
-
-def _next(reader: Any, *, path: Path) -> list[str] | None:
-    line = reader.line_num + 1
-    try:
-        fields: list[str] | None = next(reader, None)
+        while (fields := next(reader, None)) is not None:
+            if fields:
+                whole = len(fields) == len(header)
+                yield line, [fields[place] for place in places] if whole else None
+            line = reader.line_num + 1
+        return
     except (csv.Error, UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
         trouble = type(error).__name__
-    else:
-        return fields
     # Raised outside of the except clause, because the first error may hold the row.
     raise RowsError(f"{path} must be CSV in UTF-8; from line {line} on it is not ({trouble})")
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    with file:
-        yield file
-
-
 def _stamp(path: Path) -> tuple[int, ...]:
-    try:
-        found = path.stat()
-    except OSError as error:
-        raise _unreadable(path, error) from None
+    found = _readable(path, path.stat)
     return (found.st_size, found.st_mtime_ns, found.st_ino, found.st_dev)
 
 
-def _unreadable(path: Path, error: OSError) -> RowsError:
-    return RowsError(f"{path} must be a file that can be read; {error.strerror}")
+def _readable(path: Path, action: Callable[[], Result]) -> Result:
+    try:
+        return action()
+    except OSError as error:
+        raise RowsError(f"{path} must be a file that can be read; {error.strerror}") from None

@@ -20,6 +20,12 @@ MOST_LINES = 1000
 OnRefusal = Callable[[Path, int, str], None]
 """Called for each refused row, with the file, the line and the reason."""
 
+OnProgress = Callable[[str, int, int | None], None]
+"""Called with a file, how many of its rows are finished, and how many it has.
+
+How many it has is None while the file is read for the first time.
+"""
+
 _TELL_EVERY = 10_000
 _FEW = 5
 
@@ -93,21 +99,6 @@ class Contribution:
     refused: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How many rows of a file are finished.
-
-    rows: how many it has; None while the file is read for the first time.
-    """
-
-    path: str
-    done: int
-    rows: int | None
-
-
-OnProgress = Callable[[Progress], None]
-
-
 def survey(
     source: Source,
     *,
@@ -123,7 +114,7 @@ def survey(
         for line, values in numbered:
             rows += 1
             if rows % _TELL_EVERY == 0:
-                progress(Progress(str(source.path), rows, None))
+                progress(str(source.path), rows, None)
             reason = judge.read(values)
             if not isinstance(reason, str):
                 continue

@@ -7,8 +7,6 @@ from sottovoce.shared.check import finite_float
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.methods import MethodSettings
 
-Preset = Literal["authors", "paper"]
-
 
 @dataclass(frozen=True, slots=True)
 class Ldpmab(MethodSettings):
@@ -22,7 +20,7 @@ class Ldpmab(MethodSettings):
 
     name: ClassVar[str] = "ldpmab"
 
-    preset: Preset = "authors"
+    preset: Literal["authors", "paper"] = "authors"
     c: float | None = None
 
     def __post_init__(self) -> None:

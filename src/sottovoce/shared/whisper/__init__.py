@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from sottovoce.shared.experiment import Experiment
     from sottovoce.shared.release import Release
 
-Guarantee = Literal["regret", "certified"]
-
 
 @dataclass(frozen=True, slots=True)
 class Whisper(MethodSettings):
@@ -29,7 +27,7 @@ class Whisper(MethodSettings):
 
     name: ClassVar[str] = "whisper"
 
-    guarantee: Guarantee = "regret"
+    guarantee: Literal["regret", "certified"] = "regret"
     delta: float = 0.05
     public_arms: bool = False
 
@@ -72,13 +70,6 @@ class Whisper(MethodSettings):
     def arms_are_public(self) -> bool:
         """Whether the arm of each person is public, which is weaker privacy."""
         return self.public_arms
-
-    @property
-    def promise(self) -> str:
-        """What is promised of each report."""
-        if self.public_arms:
-            return "ε-LDP in context and outcome (its arm is public)"
-        return "ε-LDP"
 
     @property
     def summary(self) -> str:
