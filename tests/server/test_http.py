@@ -13,7 +13,7 @@ from sottovoce.device import signature
 from sottovoce.device.releases import Releases
 from sottovoce.lab.local_server import LocalServer
 from sottovoce.shared import wire
-from sottovoce.shared.signed import SignedRelease, message
+from sottovoce.shared.wire import SignedRelease, message
 from support.databases import KINDS, new_database
 from support.http import (
     COMPACT,

@@ -22,8 +22,8 @@ from recordings.cases import LOGS
 from recordings.record import HERE
 from sottovoce import wire
 from sottovoce.server.keys import SigningKey
-from sottovoce.shared.signed import SignedRelease
 from sottovoce.shared.whisper import subset
+from sottovoce.shared.wire import SignedRelease
 from support import specification as spec
 from support.paths import ROOT
 

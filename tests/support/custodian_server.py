@@ -16,7 +16,7 @@ import sottovoce as sv
 from sottovoce.device.transport import Request, Response
 from sottovoce.shared import wire
 from sottovoce.shared.errors import Refused
-from sottovoce.shared.signed import SignedRelease, key_id, message
+from sottovoce.shared.wire import SignedRelease, key_id, message
 
 ADDRESS = "https://example.org/sottovoce"
 

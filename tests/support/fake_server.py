@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 import sottovoce as sv
 from sottovoce.device.transport import Request, Response
 from sottovoce.shared import wire
-from sottovoce.shared.signed import SignedRelease, key_id, message
+from sottovoce.shared.wire import SignedRelease, key_id, message
 
 ADDRESS = "https://sottovoce.test/api"
 

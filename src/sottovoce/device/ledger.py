@@ -100,14 +100,11 @@ class Ledger:
         with self._checked() as database:
             left = Fraction(self.budget) - _total(_entries(database))
             if Fraction(cost) > left:
-                raise BudgetSpent(
-                    must("what a report spends", f"be at most {float(left)!r}, what is left", cost)
-                )
+                rule = f"be at most {float(left)!r}, what is left"
+                raise BudgetSpent(must("what a report spends", rule, cost))
             moment = datetime.now(UTC).isoformat(timespec="seconds")
-            database.execute(
-                "INSERT INTO spent VALUES (?, ?, ?, ?, ?)",
-                (moment, experiment, name, release, cost),
-            )
+            row = (moment, experiment, name, release, cost)
+            database.execute("INSERT INTO spent VALUES (?, ?, ?, ?, ?)", row)
 
     def entries(self) -> list[LedgerEntry]:
         """Return the cost of every report so far, oldest first."""

@@ -119,9 +119,8 @@ class Outbox(Reports):
         """Keep a report; it is on disk when this returns."""
         with self._transaction() as database:
             self._check_room(database)
-            database.execute(
-                "INSERT INTO waiting (experiment, report) VALUES (?, ?)", (experiment, report)
-            )
+            statement = "INSERT INTO waiting (experiment, report) VALUES (?, ?)"
+            database.execute(statement, (experiment, report))
 
     def kept(self, *, experiment: str) -> bytes | None:
         """Return the newest kept release. The caller verifies it again."""

@@ -27,12 +27,10 @@ from sottovoce.shared.errors import (
     must,
 )
 from sottovoce.shared.release import Release
-from sottovoce.shared.signed import SignedRelease, key_id, message
+from sottovoce.shared.wire import SignedRelease, key_id, message
 
 LARGEST_RELEASE = 64 * 1024 * 1024
 """The most bytes of a signed release, unpacked: enough for about a hundred thousand bins."""
-
-_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +108,8 @@ class Releases:
             raise TransportError(trouble) from None
         public = self._keys.get(signed.key)
         if public is None:
-            raise SignatureError(
-                must("a release", f"be signed by one of {sorted(self._keys)}", signed.key)
-            )
+            rule = f"be signed by one of {sorted(self._keys)}"
+            raise SignatureError(must("a release", rule, signed.key))
         try:
             signed_bytes = message(signed.text)
         except UnicodeEncodeError:
@@ -130,7 +127,7 @@ class Releases:
 
 def _unpacked(body: bytes) -> bytes:
     # Judged by the bytes: some HTTP libraries unpack the body and leave the header that says gzip.
-    if body.startswith(_GZIP):
+    if body.startswith(b"\x1f\x8b"):  # gzip
         unpacker = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
         try:
             body = unpacker.decompress(body, LARGEST_RELEASE + 1)
@@ -147,7 +144,6 @@ def _key(digits: str) -> bytes:
     except (TypeError, ValueError):
         public = b""
     if not signature.is_key(public):
-        raise SignatureError(
-            must("a key", "be the 64 hexadecimal digits of an Ed25519 public key", repr(digits))
-        )
+        rule = "be the 64 hexadecimal digits of an Ed25519 public key"
+        raise SignatureError(must("a key", rule, repr(digits)))
     return public

@@ -76,6 +76,7 @@ class Backoff:
 class Sender:
     """Sends the reports of one experiment.
 
+    backoff: when it may try again.
     refused: how many reports were refused for good, by reason.
     repeated: how many the server had already, because its answer did not arrive.
     """
@@ -84,26 +85,21 @@ class Sender:
         self._server = server
         self._experiment = experiment
         self._outbox = outbox
-        self._backoff = backoff
+        self.backoff = backoff
         self._together = MOST_TOGETHER
         self.refused: Counter[str] = Counter()
         self.repeated = 0
 
-    @property
-    def wait(self) -> float:
-        """Seconds until the next try may begin."""
-        return self._backoff.wait
-
     def send(self) -> Generator[Request, Response | None, int]:
         """Send reports until none is left or one fails; return how many the server has taken."""
-        if self._backoff.wait:
+        if self.backoff.wait:
             return 0
         taken = 0
         while reports := self._next():
             response = yield _request(self._server, reports)
             verdict = _verdict(response, count=len(reports))
             if verdict is not None:
-                self._backoff.succeeded()
+                self.backoff.succeeded()
                 self._together = min(MOST_TOGETHER, 2 * self._together)
                 refused, repeated = verdict
                 self.repeated += repeated
@@ -112,7 +108,7 @@ class Sender:
                 # Too large, or one bad report spoils the request: send fewer, at last one by one.
                 self._together = len(reports) // 2
             else:
-                self._backoff.failed(response)
+                self.backoff.failed(response)
                 break
         return taken
 

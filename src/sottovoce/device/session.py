@@ -27,9 +27,6 @@ from sottovoce.shared.errors import DeviceError, SottovoceError, TransportError
 from sottovoce.shared.experiment import TARGET
 from sottovoce.shared.release import Release
 
-REFRESH_EVERY = 3600.0
-"""Seconds between two requests for a newer release."""
-
 _random = secrets.SystemRandom().random
 _logger = logging.getLogger(__name__)
 
@@ -79,7 +76,7 @@ class _Chosen:
     population: str = TARGET
     most_epsilon: float | None = None
     public_arms: bool = False
-    refresh_every: float = REFRESH_EVERY
+    refresh_every: float = 3600.0
     clock: Callable[[], float] = time.monotonic
     jitter: Callable[[], float] = _random
 
@@ -184,7 +181,7 @@ class Session:
             yield from self._sender.send()
             if not self.waiting:
                 return True
-            wait = self._sender.wait
+            wait = self._sender.backoff.wait
             if self._clock() + wait > deadline:
                 return False
             yield Pause(wait)

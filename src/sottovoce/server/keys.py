@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sottovoce.shared.errors import SignatureError, must
-from sottovoce.shared.signed import SignedRelease, key_id, message
+from sottovoce.shared.wire import SignedRelease, key_id, message
 
 
 class SigningKey:

@@ -98,8 +98,7 @@ class Experiment:
         check.distinct_names(names, what="populations", least=1)
         put("method", settings_from(self.method))
         self.settings.check_experiment(self)
-        every = check.whole_number(self.release_every, what="release_every", least=1)
-        put("release_every", every)
+        put("release_every", check.whole_number(self.release_every, what="release_every", least=1))
         put("seed", check.whole_number(self.seed, what="seed", least=0))
         check.name(self.name, what="name")
 

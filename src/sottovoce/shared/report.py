@@ -12,9 +12,9 @@ class Report:
     population: the index m of the population, 0 for the target.
     nonce: 16 random bytes, by which a server recognises a report that is sent twice.
     payload: with ``ldpmab``, Ṽ of each contested cell of that release, in order, then Ũ of each;
-        with ``whisper``, a packed set of cells (``shared/subset.py``).
+        with ``whisper``, a packed set of cells (``shared/whisper/subset.py``).
     question: with ``whisper``, the number of the question that was asked: a public coin, drawn
-        without a look at the data (``shared/questions.py``).
+        without a look at the data (``shared/whisper/questions.py``).
     ranking: with ``whisper`` and public arms, the order of the arms that was drawn, likewise.
     """
 

@@ -10,16 +10,19 @@ Bytes, little-endian:
     release  "sv" | wire version u8 | 2 u8 | length u32 | zlib of the release's JSON
     batch    "sv" | wire version u8 | 4 u8 | count u32 | count lengths u32 | the reports
 
-JSON carries the same under ``{"sottovoce": wire version, "kind": "report" or "release", …}``.
+JSON carries the same under ``{"sottovoce": wire version, "kind": "report" or "release", …}``, and a
+signed release as ``{…, "kind": "signed release", "key": …, "signature": …, "release": text}``.
 Decoding checks the form only. Whether a report fits its release is checked by the learner's gate.
 """
 
+import hashlib
 import json
 import math
 import re
 import struct
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -65,18 +68,14 @@ def report_from_bytes(data: bytes) -> Report:
     counted = _QUESTION.size if kind == _SET_KIND else _LENGTH.size
     least = _REPORT.size + counted
     if len(body) < least:
-        raise WireError(
-            Rejection.TRUNCATED, must("a report's header", f"have {least} bytes", len(body))
-        )
+        raise _truncated("a report's header", f"have {least} bytes", len(body))
     experiment, release, population, nonce = _REPORT.unpack_from(body)
     rest = body[least:]
     payload: tuple[float, ...] | bytes
     if kind == _SET_KIND:
         question, arms = _QUESTION.unpack_from(body, _REPORT.size)
         if len(rest) < arms:
-            raise WireError(
-                Rejection.TRUNCATED, must("a report's ranking", f"take {arms} bytes", len(rest))
-            )
+            raise _truncated("a report's ranking", f"take {arms} bytes", len(rest))
         payload = rest[arms:]
         return Report(
             experiment.hex(), release, population, nonce, payload, question, tuple(rest[:arms])
@@ -144,12 +143,12 @@ def report_from_table(value: Any) -> Report:
     known = {"sottovoce", "kind", "experiment", "release", "population", "nonce"}
     whispered = "set" in table
     known |= {"set", "question", "ranking"} if whispered else {"payload"}
-    payload = hexadecimal(table, "set") if whispered else _numbers(table, "payload")
+    payload = _hexadecimal(table, "set") if whispered else _numbers(table, "payload")
     report = Report(
-        hexadecimal(table, "experiment", length=8).hex(),
+        _hexadecimal(table, "experiment", length=8).hex(),
         _count(table, "release", most=2**32 - 1),
         _count(table, "population", most=2**16 - 1),
-        hexadecimal(table, "nonce", length=16),
+        _hexadecimal(table, "nonce", length=16),
         payload,
         _count(table, "question", most=2**16 - 1) if whispered else 0,
         _ranking(table) if whispered else (),
@@ -172,12 +171,11 @@ def batch_from_bytes(data: bytes) -> list[bytes]:
     """Return the compact reports of a batch, without reading them."""
     _, body = _body(data, kinds=(_BATCH_KIND,))
     if len(body) < _LENGTH.size:
-        raise WireError(Rejection.TRUNCATED, must("a batch", "have its count", "less"))
+        raise _truncated("a batch", "have its count", "less")
     (count,) = _LENGTH.unpack_from(body)
     start = _LENGTH.size * (1 + count)
     if len(body) < start:
-        what = "the lengths in a batch"
-        raise WireError(Rejection.TRUNCATED, must(what, f"take {start} bytes", len(body)))
+        raise _truncated("the lengths in a batch", f"take {start} bytes", len(body))
     ends = list(accumulate(struct.unpack_from(f"<{count}I", body, _LENGTH.size), initial=start))
     _check_length("a batch", expected=ends[-1], came=len(body))
     return [body[begin:end] for begin, end in pairwise(ends)]
@@ -192,7 +190,7 @@ def release_to_json(release: Release) -> str:
 def release_from_json(text: str | bytes) -> Release:
     """Read a release from JSON."""
     try:
-        return Release.from_table(table_from_json(text, kind="release"))
+        return Release.from_table(_table_from_json(text, kind="release"))
     except RecursionError:
         raise WireError(Rejection.MALFORMED, "a release must not be nested so deeply") from None
 
@@ -207,7 +205,7 @@ def release_from_bytes(data: bytes) -> Release:
     """Read a release from bytes."""
     _, body = _body(data, kinds=(_RELEASE_KIND,))
     if len(body) < _LENGTH.size:
-        raise WireError(Rejection.TRUNCATED, must("a release", "have its length", "less"))
+        raise _truncated("a release", "have its length", "less")
     (length,) = _LENGTH.unpack_from(body)
     packed = body[_LENGTH.size :]
     _check_length("the body of a release", expected=length, came=len(packed))
@@ -222,11 +220,56 @@ def release_from_bytes(data: bytes) -> Release:
     return release_from_json(text)
 
 
+@dataclass(frozen=True, slots=True)
+class SignedRelease:
+    """What a server publishes: the text of a release, and who signed it. Any cache may carry it.
+
+    key: the ``key_id`` of the public key.
+    signature: 64 bytes, Ed25519 (RFC 8032) over ``message(text)``.
+    text: the release in canonical JSON. It is a string inside of the document, so that a device
+        verifies the text as it came, and need not write the same JSON again.
+    """
+
+    key: str
+    signature: bytes
+    text: str
+
+    def to_json(self) -> bytes:
+        """Return the signed release as JSON."""
+        table = {
+            "sottovoce": WIRE_VERSION,
+            "kind": "signed release",
+            "key": self.key,
+            "signature": self.signature.hex(),
+            "release": self.text,
+        }
+        return json.dumps(table, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> "SignedRelease":
+        """Read a signed release from JSON. The device verifies the signature."""
+        table = _table_from_json(data, kind="signed release")
+        key = _hexadecimal(table, "key", length=8, of="a signed release").hex()
+        signature = _hexadecimal(table, "signature", length=64, of="a signed release")
+        text = table.get("release")
+        if not isinstance(text, str):
+            raise WireError(Rejection.MALFORMED, "a signed release must hold its release as text")
+        return cls(key, signature, text)
+
+
+def message(text: str) -> bytes:
+    """Return the bytes to sign; the prefix makes the signature valid for releases only."""
+    return b"sottovoce release 1\n" + text.encode()
+
+
+def key_id(public: bytes) -> str:
+    """Return the short name of a public key: 16 hexadecimal digits."""
+    return hashlib.sha256(public).hexdigest()[:16]
+
+
 def _body(data: bytes, *, kinds: tuple[int, ...]) -> tuple[int, bytes]:
     if len(data) < _HEAD.size:
-        raise WireError(
-            Rejection.TRUNCATED, must("a message", f"have at least {_HEAD.size} bytes", len(data))
-        )
+        raise _truncated("a message", f"have at least {_HEAD.size} bytes", len(data))
     magic, version, came = _HEAD.unpack_from(data)
     if magic != _MAGIC:
         raise malformed("a message", "begin with 'sv'", "other bytes")
@@ -236,8 +279,7 @@ def _body(data: bytes, *, kinds: tuple[int, ...]) -> tuple[int, bytes]:
     return came, data[_HEAD.size :]
 
 
-def table_from_json(text: str | bytes, *, kind: str) -> dict[str, Any]:
-    """Read a JSON object, and check its wire version and kind."""
+def _table_from_json(text: str | bytes, *, kind: str) -> dict[str, Any]:
     return _checked_table(parsed(text, kind=kind), kind=kind)
 
 
@@ -272,6 +314,10 @@ def _check_version(version: int) -> None:
         raise malformed("the wire version", "be at least 1", came)
 
 
+def _truncated(what: str, rule: str, came: object) -> WireError:
+    return WireError(Rejection.TRUNCATED, must(what, rule, came))
+
+
 def _check_length(what: str, *, expected: int, came: int) -> None:
     if came != expected:
         reason = Rejection.TRUNCATED if came < expected else Rejection.MALFORMED
@@ -285,10 +331,9 @@ def _check_finite(numbers: tuple[float, ...]) -> None:
             raise WireError(Rejection.NOT_FINITE, must(what, "be finite", number))
 
 
-def hexadecimal(
+def _hexadecimal(
     table: dict[str, Any], key: str, *, length: int | None = None, of: str = "a report"
 ) -> bytes:
-    """Return the bytes under a key that holds hexadecimal digits."""
     value = table.get(key)
     digits = f"[0-9a-f]{{{2 * length}}}" if length else "(?:[0-9a-f]{2})*"
     if isinstance(value, str) and re.fullmatch(digits, value):

@@ -24,7 +24,7 @@ GOOD = (42, "low", "coach", 1)
 
 def surveyed(path: Path, columns: Columns | None = None, **settings: Any) -> Survey:
     settings = {"on_refusal": ignore, "progress": ignore, **settings}
-    return survey(look(path), experiment=clinic(), columns=columns or Columns(), **settings)
+    return survey(look(path), Judge(clinic(), columns or Columns()), **settings)
 
 
 def ignore(*what: object) -> None:
@@ -195,7 +195,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None
     with path.open("a") as file:
         file.write("42,low,coach,1\n")
     with pytest.raises(RowsError, match="must not change"):
-        survey(source, experiment=clinic(), columns=Columns(), on_refusal=ignore, progress=ignore)
+        survey(source, Judge(clinic(), Columns()), on_refusal=ignore, progress=ignore)
 
 
 def write_parquet(path: Path, **columns: Any) -> Path:

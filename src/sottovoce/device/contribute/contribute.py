@@ -99,13 +99,8 @@ class _Run:
         for path in paths:
             source = look(path, sizes=[each.size for each in known])
             _check_known(source, known, columns=columns)
-            found = survey(
-                source,
-                experiment=self.experiment,
-                columns=self.columns,
-                on_refusal=on_refusal,
-                progress=self.progress,
-            )
+            judge = Judge(self.experiment, self.columns)
+            found = survey(source, judge, on_refusal=on_refusal, progress=self.progress)
             begun = Begun(source.sha256, source.size, name_of(path), columns, found.rows)
             known.append(begun)
             plans.append(_Plan(source, found, begun))
@@ -130,7 +125,7 @@ class _Run:
         """For each chunk: get the newest release, make reports, write the journal, then send."""
         source, made = plan.source, 0
         judge = Judge(self.experiment, self.columns)
-        with reading(source, self.columns.names(self.experiment)) as numbered:
+        with reading(source, judge.names) as numbered:
             deque(islice(numbered, done), maxlen=0)
             while values := [each for _, each in islice(numbered, self.chunk)]:
                 release = self.link.release()

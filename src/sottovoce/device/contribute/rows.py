@@ -67,14 +67,13 @@ def find_columns(wanted: Sequence[str], header: Sequence[str], *, path: Path) ->
 class Judge:
     """Reads the values of a row, or says why the row is refused: by column, never by value.
 
+    names: the columns that it reads, in order.
     clamped: how many numbers were outside the bounds of each feature. The device clamps them.
     """
 
     def __init__(self, experiment: Experiment, columns: Columns) -> None:
-        names = columns.names(experiment)
-        self._features: tuple[tuple[Feature, str], ...] = tuple(
-            zip(experiment.context, names, strict=False)
-        )
+        self.names = columns.names(experiment)
+        self._features: Sequence[Feature] = experiment.context
         self._arms = frozenset(experiment.arms)
         self._columns = columns
         self.clamped: Counter[str] = Counter()
@@ -82,13 +81,13 @@ class Judge:
     def read(self, values: Sequence[Any] | None) -> Row | str:
         """Return the row, or the reason for which it is refused.
 
-        values: in the order of ``Columns.names``; None for a row with a wrong number of fields.
+        values: in the order of ``names``; None for a row with a wrong number of fields.
         """
         if values is None:
             return "has another number of fields than the header"
         context: dict[str, float | str] = {}
         outside = []
-        for (feature, column), value in zip(self._features, values, strict=False):
+        for feature, column, value in zip(self._features, self.names, values, strict=False):
             if _is_missing(value):
                 return f"{column} is missing"
             if isinstance(feature, Numeric):

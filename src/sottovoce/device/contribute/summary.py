@@ -9,10 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sottovoce.device.contribute.rows import Columns, Judge
+from sottovoce.device.contribute.rows import Judge
 from sottovoce.device.contribute.source import Source, reading
 from sottovoce.shared.errors import RowsError
-from sottovoce.shared.experiment import Experiment
 
 MOST_LINES = 1000
 """The most line numbers to keep for each reason; all rows are counted."""
@@ -21,10 +20,7 @@ OnRefusal = Callable[[Path, int, str], None]
 """Called for each refused row, with the file, the line and the reason."""
 
 OnProgress = Callable[[str, int, int | None], None]
-"""Called with a file, how many of its rows are finished, and how many it has.
-
-How many it has is None while the file is read for the first time.
-"""
+"""Called with a file, how many rows are finished, and of how many: None while it is surveyed."""
 
 _TELL_EVERY = 10_000
 _FEW = 5
@@ -99,18 +95,10 @@ class Contribution:
     refused: dict[str, int]
 
 
-def survey(
-    source: Source,
-    *,
-    experiment: Experiment,
-    columns: Columns,
-    on_refusal: OnRefusal,
-    progress: OnProgress,
-) -> Survey:
+def survey(source: Source, judge: Judge, *, on_refusal: OnRefusal, progress: OnProgress) -> Survey:
     """Read a file and judge its rows; a file without a single fitting row is refused."""
-    judge = Judge(experiment, columns)
     rows, counts, lines = 0, Counter[str](), dict[str, list[int]]()
-    with reading(source, columns.names(experiment)) as numbered:
+    with reading(source, judge.names) as numbered:
         for line, values in numbered:
             rows += 1
             if rows % _TELL_EVERY == 0:

@@ -233,9 +233,8 @@ def unpack(mechanism: SignedSubset, data: bytes) -> list[int]:
     cells, size = mechanism.cells, mechanism.size
     packing, length = _packing(cells, size)
     if len(data) != length:
-        raise ReportRejected(
-            Rejection.WRONG_LENGTH, must("a packed set", f"take {length} bytes", len(data))
-        )
+        wrong = must("a packed set", f"take {length} bytes", len(data))
+        raise ReportRejected(Rejection.WRONG_LENGTH, wrong)
     number, values = int.from_bytes(data, "little"), [0] * cells
     if packing is Packing.BITS:
         values = [1 if bit == "1" else -1 for bit in reversed(f"{number:0{cells}b}")]
