@@ -116,7 +116,7 @@ class Outbox(Reports):
             self._check_room(database)
 
     def put(self, report: bytes, *, experiment: str) -> None:
-        """Keep a report; it is on disk when this returns."""
+        """Keep a report; with a file, it is on disk when this returns."""
         with self._transaction() as database:
             self._check_room(database)
             statement = "INSERT INTO waiting (experiment, report) VALUES (?, ?)"
