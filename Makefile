@@ -22,8 +22,8 @@ $(READY): requirements.lock pyproject.toml
 demo: setup ## a server, simulated people over HTTP, and a picture of what was learned
 	$(BIN)/sottovoce demo
 
-test: setup ## the tests that fit in a few minutes
-	$(BIN)/pytest -n auto -m "not slow"
+test: setup ## the tests that fit in a few minutes; with BASE=main, those that the change since needs
+	$(BIN)/pytest -n auto -m "not slow" $(if $(BASE),$$(git diff --name-only $(BASE) | $(BIN)/python .ci/tests_for.py))
 
 test-all: setup ## all tests, the slow ones too
 	$(BIN)/pytest -n auto

@@ -43,7 +43,7 @@ class Source:
     needs: str = ""
 
 
-_OF_SWEEP = "made from each setting and repetition (lab/sweep.py, seed_of)"
+_OF_SWEEP = "made from each setting and repetition (lab/sweeps.py, seed_of)"
 
 SOURCES = {
     "regret": Source("sottovoce bench regret --no-aux --reps 20", _OF_SWEEP, "SOTTOVOCE_PUBLISHED"),
