@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 DOCS := .venv-docs
 
-.PHONY: help setup demo test test-all check lint types contracts docs lock clean
+.PHONY: help setup demo test test-all mutants check lint types contracts docs lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,6 +27,9 @@ test: setup ## the tests that fit in a few minutes; with BASE=main, those that t
 
 test-all: setup ## all tests, the slow ones too
 	$(BIN)/pytest -n auto
+
+mutants: setup ## mistakes made on purpose, one at a time: the tests must find each
+	$(BIN)/python tests/mutants/run.py
 
 check: lint types contracts test ## the gate: everything that must hold before a change lands
 
