@@ -119,7 +119,8 @@ def main() -> int:
     found = 0
     with ThreadPoolExecutor(options.j) as pool:
         for mutant, (verdict, test) in zip(chosen, pool.map(try_mutant, chosen), strict=True):
-            print(f"{verdict:<15}{mutant.file}: {mutant.breaks}", flush=True)
+            name = test.rpartition("::")[2]
+            print(f"{verdict:<15}{mutant.file}: {mutant.breaks}  {name}", flush=True)
             if verdict == "found":
                 found += 1
                 failed.add(test)

@@ -16,6 +16,7 @@ from sottovoce.server.body import reports_in
 from sottovoce.server.catalogue import Catalogue
 from sottovoce.server.ingest import Ingest, Receipt
 from sottovoce.server.keys import SigningKey
+from sottovoce.server.responses import RequestFailed
 from sottovoce.server.settings import ServerSettings
 from sottovoce.server.store.store import LoggedRelease, Store
 from sottovoce.shared import wire
@@ -42,6 +43,13 @@ def test_a_batch_in_json_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(json, "loads", counting)
     assert reports_in(request("application/json"), body, SETTINGS, batch=True) == reports
     assert parsed == [body]
+
+
+def test_a_refusal_says_the_rule_and_not_what_came() -> None:
+    body = b'{"sottovoce": 61, "kind": "report"}'  # an age, where the version should be
+    with pytest.raises(RequestFailed, match="the wire version must be at most 1") as failed:
+        reports_in(request("application/json"), body, SETTINGS, batch=False)
+    assert "61" not in str(failed.value)
 
 
 def test_what_is_known_is_not_read_again_when_something_newer_comes(

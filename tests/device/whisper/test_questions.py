@@ -29,7 +29,7 @@ from sottovoce.device.whisper import draw, subset
 from sottovoce.device.whisper.answer import true_answer
 from sottovoce.device.whisper.draw import draw_question, draw_ranking
 from sottovoce.shared.whisper.cells import CellLayout, cell_layout
-from sottovoce.shared.whisper.questions import Kind, Question
+from sottovoce.shared.whisper.questions import Kind, Question, question_of, questions_of
 from support.subset import Following
 
 
@@ -168,6 +168,11 @@ def test_the_questions_are_numbered_as_the_wire_has_them() -> None:
     assert Question(Kind.REWARD).number(5) == 36
     levels = [Question(Kind.LOGGED_LEVEL, feature).number(2) for feature in (None, 0, 1)]
     assert levels == [21, 22, 23]
+    # A learner reads what a device writes.
+    experiment = four_bins().experiment
+    for kind, feature in itertools.product(questions_of(experiment), (None, 0, 1)):
+        question = Question(kind, None if kind == Kind.REWARD else feature)
+        assert question_of(question.number(2), experiment) == question
 
 
 def test_every_ranking_is_as_likely(monkeypatch: pytest.MonkeyPatch) -> None:

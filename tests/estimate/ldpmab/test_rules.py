@@ -4,7 +4,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import sottovoce as sv
@@ -53,6 +53,8 @@ def test_all_weights_become_1_as_epsilon_grows(users: int, share: float) -> None
 
 
 @given(st.integers(0, 10**6), SUMS, st.floats(0.01, 1024))
+@example(49, 1.0, 1.0)
+@example(50, 1.0, 1.0)
 def test_a_weight_lies_between_0_and_1_and_is_0_before_the_warm_up(
     users: int, pulls: float, epsilon: float
 ) -> None:

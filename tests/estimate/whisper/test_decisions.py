@@ -202,6 +202,20 @@ def test_arms_are_dropped_and_bins_are_split_when_the_documents_say_so(seed: int
     assert state.totals[0].release == (2 if events or state.pair[0].max() > 1 else 1)
 
 
+def test_an_arm_goes_just_when_it_is_paid_for() -> None:
+    known = constants(unit_cube(arms=2, d=1))
+    people, gap, deviation = 3000.0, 0.1, 0.03
+    state = believing(known, [gap, 0.0], deviation=deviation, users=people)
+    variance = 2 * deviation**2 + (4 / 3) * 2 * 0.001**2 + 2 * 0.05 * 0.2**2
+    loss = -stats.norm(gap, variance**0.5).expect(lambda x: x, ub=0.0)
+    price = (known.horizon - people) * loss / gap
+    for paid, goes in [(0.99 * price, False), (1.01 * price, True)]:
+        state = believing(known, [gap, 0.0], deviation=deviation, users=people)
+        state.totals[0].paid = paid
+        step(state, known)
+        assert state.live[0].tolist() == [True, not goes]
+
+
 @pytest.mark.parametrize(("steep", "split"), [(0.2, True), (0.14, False)])
 def test_an_arm_that_is_best_in_a_part_of_a_bin_is_not_dropped_there(
     steep: float, split: bool

@@ -154,6 +154,11 @@ def test_every_live_arm_of_a_contested_bin_has_an_estimate(settings: dict[str, A
     expected = [
         (policy.path, arms[arm]) for policy in learner.release().contested for arm in policy.live
     ]
+    # Also the arms that wait until the two on offer have been compared.
+    state = whisper_state_of(learner)
+    live = dict(zip(path_of(state), state.live, strict=False))
+    for policy in learner.release().contested:
+        assert sorted(policy.live) == np.flatnonzero(live[policy.path]).tolist()
     found = learner.estimates()
     assert [(cell.path, cell.arm) for cell in found] == expected
     assert len(found) == learner.status().contested_cells

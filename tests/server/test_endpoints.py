@@ -1,0 +1,23 @@
+"""What no answer and no log line may hold: anything that came."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sottovoce.server.endpoints import endpoint
+from sottovoce.server.worker import Worker
+
+
+def test_an_unforeseen_error_is_told_by_its_kind_alone(caplog: pytest.LogCaptureFixture) -> None:
+    @endpoint
+    async def fails(request: Request, worker: Worker) -> Response:
+        raise ZeroDivisionError("61.73205081")
+
+    app = SimpleNamespace(state=SimpleNamespace(worker=None))
+    answer = asyncio.run(fails(Request({"type": "http", "headers": [], "app": app})))
+    assert (answer.status_code, answer.body) == (500, b'{"error":"something went wrong here"}')
+    assert "ZeroDivisionError in " in caplog.text
+    assert "61.73205081" not in caplog.text
