@@ -17,7 +17,11 @@ def test_an_unforeseen_error_is_told_by_its_kind_alone(caplog: pytest.LogCapture
         raise ZeroDivisionError("61.73205081")
 
     app = SimpleNamespace(state=SimpleNamespace(worker=None))
-    answer = asyncio.run(fails(Request({"type": "http", "headers": [], "app": app})))
+
+    async def served() -> Response:
+        return await fails(Request({"type": "http", "headers": [], "app": app}))
+
+    answer = asyncio.run(served())
     assert (answer.status_code, answer.body) == (500, b'{"error":"something went wrong here"}')
     assert "ZeroDivisionError in " in caplog.text
     assert "61.73205081" not in caplog.text
