@@ -9,8 +9,8 @@ from typer.testing import CliRunner, Result
 
 import sottovoce as sv
 from sottovoce.cli.commands import app
+from sottovoce.lab import Table
 from sottovoce.lab.comparison import Effort, as_json, compare
-from sottovoce.lab.data import Table
 from support.tables import pupils, write
 
 SCHOOLS = ("--label", "grade", "--group", "school", "--target", "north")

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.lab import driver
+from sottovoce.lab import Table, driver, play
 from sottovoce.lab.comparison import Effort, compare
-from sottovoce.lab.data import Table, play
 from sottovoce.lab.environments import Exponential, Floats, People, Rows, Slope, regret_at_random
 from sottovoce.lab.simulation import Auxiliary, simulate
 from support.tables import pupils, write

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -77,12 +78,17 @@ def run(
     )
     environment = Slope()
     rng = np.random.default_rng(seed)
+    columns = (TextColumn("people"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with running([experiment], port=port) as server:
         tell(f"{server.url}/experiments/{experiment.fingerprint}")
         visits: list[Visit] = []
         with _interruptible() as stopped:
             while not visits or (forever and not stopped()):
-                visits.append(_watched(server, experiment, environment, users, rng, stopped))
+                people = with_outcomes(environment, rng, users)
+                with Progress(*columns, console=Console(stderr=True)) as progress:
+                    bar = progress.add_task("people", total=users)
+                    each = partial(progress.advance, bar)
+                    visits.append(visit(server, experiment, people, each=each, until=stopped))
         server.wait_until_learned(experiment)
         return _summary(server, experiment, environment, visits, picture=out / "demo.png")
 
@@ -96,27 +102,6 @@ def _interruptible() -> Iterator[Callable[[], bool]]:
         yield stopped.is_set
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _watched(
-    server: LocalServer,
-    experiment: Experiment,
-    environment: Slope,
-    users: int,
-    rng: np.random.Generator,
-    stopped: Callable[[], bool],
-) -> Visit:
-    """Let people come, with a progress bar."""
-    columns = (TextColumn("people"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("people", total=users)
-        return visit(
-            server,
-            experiment,
-            with_outcomes(environment, rng, users),
-            each=lambda: progress.advance(task),
-            until=stopped,
-        )
 
 
 def _summary(

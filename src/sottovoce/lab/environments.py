@@ -66,7 +66,19 @@ class Environment(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Exponential:
+class _Uniform:
+    """Uniform contexts."""
+
+    arms: int = 2
+    dimension: int = 2
+
+    def contexts(self, rng: np.random.Generator, n: int) -> Floats:
+        """Draw uniform contexts."""
+        return rng.random((n, self.dimension))
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential(_Uniform):
     """The reward functions of the paper's section 4.1, on uniform contexts.
 
     f_k(x) = 2e/(1+e), e = exp(-2K²(x¹ - centre_k)²).
@@ -76,12 +88,7 @@ class Exponential:
     """
 
     arms: int = 3
-    dimension: int = 2
     printed: bool = False
-
-    def contexts(self, rng: np.random.Generator, n: int) -> Floats:
-        """Draw uniform contexts."""
-        return rng.random((n, self.dimension))
 
     def means(self, contexts: Floats) -> Floats:
         """Return a bump for each arm along the first axis."""
@@ -98,19 +105,12 @@ class Exponential:
 
 
 @dataclass(frozen=True, slots=True)
-class Symmetric:
+class Symmetric(_Uniform):
     """The "alternative setting" of the paper's supplement: two arms, d = 2, uniform contexts.
 
     A pyramid in each quarter of the square; the second arm is best where x¹ and x² lie on the same
     side of 1/2, the first where they do not, and no cut along one axis tells them apart.
     """
-
-    arms: int = 2
-    dimension: int = 2
-
-    def contexts(self, rng: np.random.Generator, n: int) -> Floats:
-        """Draw uniform contexts."""
-        return rng.random((n, 2))
 
     def means(self, contexts: Floats) -> Floats:
         """Return 1/2 ± half a pyramid of height 1."""
@@ -121,15 +121,8 @@ class Symmetric:
 
 
 @dataclass(frozen=True, slots=True)
-class Slope:
+class Slope(_Uniform):
     """Two arms, two features: the second arm is better above a slanted line, and clearly so."""
-
-    arms: int = 2
-    dimension: int = 2
-
-    def contexts(self, rng: np.random.Generator, n: int) -> Floats:
-        """Draw uniform contexts."""
-        return rng.random((n, 2))
 
     def means(self, contexts: Floats) -> Floats:
         """Return a steep change across the line ``boundary``."""

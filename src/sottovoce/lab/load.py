@@ -38,9 +38,9 @@ class Load:
         return 1e3 * float(np.quantile(self.latencies, share)) if self.latencies else float("nan")
 
 
-def post(path: str, body: bytes, *, kind: str = "application/octet-stream") -> bytes:
-    """Write a request."""
-    head = f"POST {path} HTTP/1.1\r\nHost: load\r\nContent-Type: {kind}\r\n"
+def post(path: str, body: bytes) -> bytes:
+    """Write a request with compact reports."""
+    head = f"POST {path} HTTP/1.1\r\nHost: load\r\nContent-Type: application/octet-stream\r\n"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
@@ -49,12 +49,8 @@ async def as_fast_as_possible(
 ) -> Load:
     """Send the next request on each connection as soon as the last one is answered."""
     deadline = time.perf_counter() + seconds
-
-    async def keep_on(sender: _Sender) -> None:
-        while time.perf_counter() < deadline:
-            await sender.ask(requests(), since=time.perf_counter())
-
-    return await _send(url, keep_on, connections=connections)
+    in_time = iter(lambda: time.perf_counter() < deadline, False)
+    return await all_of(url, (requests() for _ in in_time), connections=connections)
 
 
 async def all_of(url: str, requests: Iterator[bytes], *, connections: int) -> Load:

@@ -70,11 +70,10 @@ class EachPersonOnce:
 class Visit:
     """What came of it.
 
-    reward, regret: of each person, in the order in which they came.
+    regret: of each person, in the order in which they came.
     spent: what each report cost.
     """
 
-    reward: Floats
     regret: Floats
     spent: list[float]
 
@@ -109,7 +108,7 @@ def visit(
     until: nobody comes any more once this is so.
     """
     contexts, means, outcomes = people
-    reward, regret = np.empty(len(means)), np.empty(len(means))
+    regret = np.empty(len(means))
     queue = itertools.count()
     arms = {arm: number for number, arm in enumerate(experiment.arms)}
     ledgers = [EachPersonOnce() for _ in range(tablets)]
@@ -129,7 +128,6 @@ def visit(
             ledger.next_person()
             arm = arms[client.choose(features_of(experiment, contexts[person]))]
             client.report(reward=float(outcomes[person, arm]))
-            reward[person] = outcomes[person, arm]
             regret[person] = means[person].max() - means[person, arm]
             with turn:
                 each()
@@ -142,6 +140,4 @@ def visit(
         for done in [room.submit(use, ledger) for ledger in ledgers]:
             done.result()
     came = min(next(queue), len(means))  # whoever took a number was served
-    return Visit(
-        reward[:came], regret[:came], [cost for ledger in ledgers for cost in ledger.spent]
-    )
+    return Visit(regret[:came], [cost for ledger in ledgers for cost in ledger.spent])

@@ -161,7 +161,12 @@ def simulate(
         epsilon=epsilon,
         horizon=n,
         auxiliary=[
-            _population(each, m, arms=environment.arms)
+            Population(
+                each.name or f"auxiliary {m}",
+                each.epsilon,
+                each.users,
+                behaviour(environment.arms, each.kappa).tolist() if each.known else None,
+            )
             for m, each in enumerate(chosen.auxiliary, start=1)
         ],
         method=played.settings,
@@ -204,16 +209,6 @@ def simulate(
         reports=tuple(driver.reports),
         heeded=heeded,
         warning=warning,
-    )
-
-
-def _population(auxiliary: Auxiliary, number: int, *, arms: int) -> Population:
-    """Return what the experiment says of an auxiliary population."""
-    return Population(
-        auxiliary.name or f"auxiliary {number}",
-        auxiliary.epsilon,
-        auxiliary.users,
-        behaviour(arms, auxiliary.kappa).tolist() if auxiliary.known else None,
     )
 
 

@@ -79,7 +79,7 @@ def sweep(
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with (
         Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as progress,
-        book,
+        book.file,
     ):
         total = len(settings) * reps
         bar = progress.add_task(Path(path).stem, total=total, completed=total - len(missing))
@@ -211,12 +211,6 @@ class _Book:
         raise ExperimentError(
             f"{self.path} must be a file of this sweep; {why}: delete it or choose another place"
         )
-
-    def __enter__(self) -> "_Book":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.file.close()
 
     def write(self, run: Run) -> None:
         """Append one run."""

@@ -2,7 +2,7 @@
 
 import math
 import time
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -41,9 +41,6 @@ class AuditSummary(msgspec.Struct, frozen=True):
     falls_short: bool
 
 
-_Summary = TypeVar("_Summary", SourceSummary, AuditSummary)
-
-
 class DiagnosisSummary(msgspec.Struct, frozen=True):
     """A diagnosis that JSON can hold. learned: how many reports it is made from."""
 
@@ -62,10 +59,11 @@ class DiagnosisSummary(msgspec.Struct, frozen=True):
     @classmethod
     def made_from(cls, diagnosis: Diagnosis, *, learned: int) -> "DiagnosisSummary":
         """Take over a diagnosis of so many reports."""
+        audit = diagnosis.audit
         return cls(
             learned,
-            tuple(_summary(SourceSummary, each) for each in diagnosis.sources),
-            None if diagnosis.audit is None else _summary(AuditSummary, diagnosis.audit),
+            tuple(SourceSummary(**_fields(SourceSummary, each)) for each in diagnosis.sources),
+            None if audit is None else AuditSummary(**_fields(AuditSummary, audit)),
             diagnosis.warnings,
         )
 
@@ -78,13 +76,15 @@ def diagnosis_to_table(diagnosis: Diagnosis) -> dict[str, Any]:
     return table
 
 
-def _summary(kind: type[_Summary], source: object) -> _Summary:
-    return kind(**{name: _finite(getattr(source, name)) for name in kind.__struct_fields__})
-
-
-def _finite(value: Any) -> Any:
-    """Return None for what JSON cannot hold, such as the error of a mean of nothing."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _fields(kind: type[msgspec.Struct], source: object) -> dict[str, Any]:
+    """Return the fields; None for what JSON cannot hold, such as the error of a mean of nothing."""
+    values = {name: getattr(source, name) for name in kind.__struct_fields__}
+    infinite = {
+        name: None
+        for name, value in values.items()
+        if isinstance(value, float) and not math.isfinite(value)
+    }
+    return values | infinite
 
 
 class DiagnosisCache:

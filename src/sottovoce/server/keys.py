@@ -4,7 +4,6 @@ What a key signs is a public release, so that a device can trust a copy from any
 key does not weaken anybody's privacy by itself: a device spends ε by its own rules, whoever signed.
 """
 
-import os
 from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -37,10 +36,8 @@ class SigningKey:
             serialization.NoEncryption(),
         )
         try:
-            with os.fdopen(
-                os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
-            ) as file:
-                file.write(pem)
+            path.touch(mode=0o600, exist_ok=False)
+            path.write_bytes(pem)
         except FileExistsError:
             raise SignatureError(
                 must("a new key", "go to a new file", f"{path}, which exists")

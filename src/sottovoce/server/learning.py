@@ -120,9 +120,7 @@ class ExperimentLearner:
 
     def _write(self, releases: Sequence[LoggedRelease], *, snapshot: bool, save: bool) -> None:
         position = self._position
-        shown = None
-        if snapshot:
-            shown = Snapshot.of(self._learner, self._diagnosis.at(position))
+        shown = Snapshot.of(self._learner, self._diagnosis.at(position)) if snapshot else None
         self._session.publish(
             releases,
             snapshot=(position, shown.to_json()) if shown else None,

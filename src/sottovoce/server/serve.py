@@ -88,8 +88,8 @@ def serve(
     """Serve until SIGINT or SIGTERM, or until ``stopped``."""
     stopped = stopped or threading.Event()
     if threading.current_thread() is threading.main_thread():
-        for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, lambda *_: stopped.set())
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stopped.set())
     with tempfile.TemporaryDirectory(prefix="sottovoce-") as metrics:
         processes = [_Supervised("learner", _learn, (settings,))]
         processes += [
@@ -97,7 +97,10 @@ def serve(
             for n in range(workers)
         ]
         try:
-            _supervise(processes, stopped)
+            while not stopped.is_set():
+                for each in processes:
+                    each.check()
+                wait([each.process.sentinel for each in processes if each.process], timeout=0.1)
         finally:
             _end(processes)
             listening.close()
@@ -147,13 +150,6 @@ class _Supervised:
     def _later(self, what: str, *, pause: float) -> None:
         self._due = time.monotonic() + pause
         logger.warning("the %s %s; starting it again in %g s", self._name, what, pause)
-
-
-def _supervise(supervised: Sequence[_Supervised], stopped: threading.Event) -> None:
-    while not stopped.is_set():
-        for each in supervised:
-            each.check()
-        wait([each.process.sentinel for each in supervised if each.process], timeout=0.1)
 
 
 def _end(supervised: Sequence[_Supervised]) -> None:

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.lab.data.axis import Axis
 from sottovoce.lab.data.columns import Column, Levels, Numbers
-from sottovoce.lab.data.reduction import Reduction
+from sottovoce.lab.data.reduction import Axis, Reduction
 from sottovoce.lab.data.selection import Selection
 from sottovoce.lab.environments import Floats
 

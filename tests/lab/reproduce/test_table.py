@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 import sottovoce as sv
 from sottovoce.cli.commands import app
-from sottovoce.lab.data import DATA_SETS, DataSet, Sample, Table, play, reward_at
+from sottovoce.lab import DataSet, Sample, Table, play, reward_at
+from sottovoce.lab.data.catalogue import DATA_SETS
 from sottovoce.lab.reproduce.real import run as table
 from sottovoce.lab.reproduce.real.cases import (
     Case,
@@ -30,10 +31,11 @@ from sottovoce.lab.reproduce.real.comparison import (
     judge,
     make_cells,
     mean_ratios,
+    paper_rank_sums,
     rank_sums_at,
+    read_paper,
     relative,
 )
-from sottovoce.lab.reproduce.real.published import paper_rank_sums, read_paper
 from sottovoce.lab.reproduce.run import Options
 from sottovoce.lab.sweeps import Run
 from support.tables import data_dir, pupils, write

@@ -72,7 +72,6 @@ def adult(file: File, *, regions: bool = False) -> Crowd:
     if regions:
         auxiliary = {name: country.codes_in(listed) >= 0 for name, listed in REGIONS.items()}
     return Crowd(
-        name="adult-regions" if regions else "adult",
         columns=columns,
         label=label,
         target=here,

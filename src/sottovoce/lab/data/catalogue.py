@@ -57,4 +57,5 @@ def load(
     named = DATA_SETS[name]
     crowd = named.crowd(File(named.file.find(data_dir)))
     features = named.plain if plain else None
-    return prepare(crowd, Preparation(features=features, reduce=reduce, levels=named.levels))
+    how = Preparation(features=features, reduce=reduce, levels=named.levels)
+    return prepare(name, crowd, how)

@@ -42,7 +42,6 @@ def flights(file: File) -> Crowd:
     late = np.searchsorted([EARLY, LATE], delay[kept], side="left")
     origin = strings(file.column("origin")).take(kept)
     return Crowd(
-        name="flights",
         columns=columns,
         label=Levels(late.astype(np.int64), ("early", "on time", "late")),
         target=origin.codes_in(("EWR",)) == 0,

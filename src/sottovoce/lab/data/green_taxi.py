@@ -55,7 +55,6 @@ def green_taxi(file: File, *, split: Literal["vendor", "street"] = "vendor") -> 
     columns = take(_covariates(file, without=LEFT_OUT[split]), kept)
     paid = file.column("payment_type").take(kept)
     return Crowd(
-        name="green-taxi" if split == "vendor" else "green-taxi-street",
         columns=columns,
         label=Levels(strings(paid).codes, ("card", "cash")),
         target=sides[kept] == target,

@@ -51,7 +51,6 @@ def jobs(file: File) -> Crowd:
     # With another split, 200 countries would drown the other columns: they stay out.
     covariates = {each: columns[each] for each in columns if each not in (name, COUNTRY[0])}
     return Crowd(
-        name="jobs",
         columns=covariates,
         label=Levels(label.codes, ("not employed", "employed")),
         target=~apart,

@@ -45,7 +45,6 @@ def jobs_hr(file: File) -> Crowd:
     columns["training_hours"] = file.column("training_hours")
     looking = strings(file.column("target")).codes
     return Crowd(
-        name="jobs-hr",
         columns=columns,
         label=Levels(looking, ("stays", "looks for a job")),
         target=index > DEVELOPED,

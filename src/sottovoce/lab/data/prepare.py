@@ -80,7 +80,6 @@ class Crowd:
     fitting: columns and labels (if any) of public rows; None to fit on the auxiliary rows.
     """
 
-    name: str
     columns: Columns
     label: Levels
     target: Rows
@@ -89,7 +88,7 @@ class Crowd:
     dropped: int = 0
 
 
-def prepare(crowd: Crowd, preparation: Preparation) -> DataSet:
+def prepare(name: str, crowd: Crowd, preparation: Preparation) -> DataSet:
     """Fit the reduction, and apply it to every population."""
     labels, arms = _classes(crowd)
     if crowd.fitting is not None:
@@ -108,11 +107,11 @@ def prepare(crowd: Crowd, preparation: Preparation) -> DataSet:
         return Sample(reduction.apply(take(crowd.columns, rows)), labels[rows])
 
     return DataSet(
-        name=crowd.name,
+        name=name,
         arms=arms,
         features=reduction.features,
         target=sample(crowd.target),
-        auxiliary={name: sample(rows) for name, rows in crowd.auxiliary.items()},
+        auxiliary={each: sample(rows) for each, rows in crowd.auxiliary.items()},
         encoded=reduction.encoded,
         dropped=crowd.dropped,
     )

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sottovoce.lab.data.axis import Axis
 from sottovoce.lab.data.columns import Column, Columns, Levels, Numbers, levels_of, numbers_of, seen
+from sottovoce.lab.data.reduction import Axis
 from sottovoce.lab.environments import Counts, Floats
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.schema import Feature, Numeric

@@ -1,7 +1,5 @@
 """A classification table of your own, as a bandit.
 
-    Table("students.csv", label="grade", group="school", target="north").load()
-
 Each class of the label is an arm; the rows of the target are the people who come, and those of the
 other groups are auxiliary data. The other columns become d numbers in [0, 1] (reduction.py).
 """
@@ -100,7 +98,6 @@ class Table:
         group = None if self.group is None else strings(file.column(self.group))
         rest = {} if group is None else {self.group or "": group}
         kept = self._kept(columns, {self.label: label, **rest})
-        dropped = int((~kept).sum())
         columns, label = take(columns, kept), label.take(kept)
         if group is None:
             target: Rows = np.ones(len(label.codes), dtype=np.bool_)
@@ -118,15 +115,14 @@ class Table:
             fitting = self._public(File(self.public), names, label.levels)
         name = file.path.name.split(".")[0] if self.name is None else self.name
         crowd = Crowd(
-            name=name,
             columns=columns,
             label=label,
             target=target,
             auxiliary=auxiliary,
             fitting=fitting,
-            dropped=dropped,
+            dropped=int((~kept).sum()),
         )
-        return prepare(crowd, self._preparation())
+        return prepare(name, crowd, self._preparation())
 
     def _preparation(self) -> Preparation:
         return Preparation(
@@ -167,15 +163,14 @@ class Table:
         """Return the rows that stay, given what is missing where."""
         gaps = {name: column.missing() for name, column in {**columns, **keys}.items()}
         counts = {name: int(rows.sum()) for name, rows in gaps.items() if rows.any()}
+        listed = ", ".join(f"{count} in column {name!r}" for name, count in counts.items())
         if counts and self.nulls == "refuse":
-            listed = ", ".join(f"{count} in column {name!r}" for name, count in counts.items())
             rule = "have no missing values (or say nulls='drop' or nulls='keep')"
             raise ExperimentError(must("the table", rule, listed))
         counted = [rows for name, rows in gaps.items() if self.nulls == "drop" or name in keys]
         length = len(next(iter(gaps.values())))
         kept = ~np.logical_or.reduce([np.zeros(length, dtype=np.bool_), *counted])
         if not kept.any():
-            listed = ", ".join(f"{count} in column {name!r}" for name, count in counts.items())
             rule = "have rows in which nothing is missing"
             raise ExperimentError(
                 must("the table", rule, f"{len(kept)} rows; missing are {listed}")
@@ -255,6 +250,4 @@ def _share(rows: Rows, share: float) -> Rows:
     indices = np.flatnonzero(rows)
     count = max(1, round(share * len(indices)))
     chosen = np.random.default_rng(0).permutation(indices)[:count]
-    public = np.zeros(len(rows), dtype=np.bool_)
-    public[chosen] = True
-    return public
+    return np.isin(np.arange(len(rows)), chosen)

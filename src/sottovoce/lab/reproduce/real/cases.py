@@ -118,7 +118,6 @@ def as_setting(case: Case, source: Mapping[str, Any], *, own: Own | None = None)
 PAIRED_BY = ("dataset",)
 """All runs of a data set have the same people in the same order, repetition by repetition."""
 
-
 OWN = "own"
 """The key of a setting's method that names a policy of somebody's own."""
 

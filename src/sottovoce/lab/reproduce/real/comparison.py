@@ -1,8 +1,10 @@
-"""Runs → cells: means, ratios, ranks, and who is significantly best."""
+"""Runs → cells: means, ratios, ranks, who is significantly best, and the paper's own values."""
 
+import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from scipy import stats
@@ -17,6 +19,7 @@ from sottovoce.lab.reproduce.real.cases import (
     Player,
     Rewards,
 )
+from sottovoce.shared.errors import ExperimentError
 
 LEVEL = 0.05
 LEAST_REPS = 5
@@ -26,6 +29,25 @@ TOO_FEW = f"With fewer than {LEAST_REPS} repetitions nothing can be significant 
 
 JUDGED = Player("whisper", auxiliary=True)
 RIVALS = (Player("linear", auxiliary=True), Player("nn", auxiliary=True))
+
+NAMES: Mapping[str, str] = {
+    "adult": "adult",
+    "green-taxi": "taxi",
+    "jobs-hr": "jobs",
+    "jobs": "jobs",
+}
+"""Which of the paper's data sets stands beside ours: the same, or the nearest that it has."""
+
+PLAYERS = {
+    f"{method}_{'w' if auxiliary else 'wo'}": Player(method, auxiliary)
+    for method in ("ldpmab", "linear", "nn")
+    for auxiliary in (True, False)
+}
+COLUMNS = ("epsilon", "epsilon_aux", "dataset", "fraction", *PLAYERS)
+
+Key = tuple[str, float, float, float]
+Paper = Mapping[Key, Mapping[Player, float]]
+"""The six ratios of each data set of the paper, budgets and fraction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +136,11 @@ def judge(rewards: Mapping[Player, Floats], *, abse: Floats) -> tuple[Entry, ...
     alone = first == 1 and len(rewards) > 1
     entries = []
     for player, values in rewards.items():
-        ratio, error = relative(values, abse)
         best = ranks[player] == first
         others = [rewards[other] for other in rewards if other != player]
-        entries.append(
-            Entry(
-                player=player,
-                reward=means[player],
-                ratio=ratio,
-                ratio_se=error,
-                rank=ranks[player],
-                best=best,
-                significant=best and alone and all(is_better(values, each) for each in others),
-            )
-        )
+        significant = best and alone and all(is_better(values, each) for each in others)
+        figures = (means[player], *relative(values, abse), ranks[player])
+        entries.append(Entry(player, *figures, best, significant))
     return tuple(entries)
 
 
@@ -226,3 +239,42 @@ def behind(cells: Iterable[TableCell]) -> list[str]:
                 f" at t = {FRACTIONS[cell.fraction]}: {figures}"
             )
     return sentences
+
+
+def read_paper(path: Path) -> Paper:
+    """Read the paper's table."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            absent = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+            if absent:
+                raise ValueError(f"it has no column {', '.join(absent)}")
+            return {
+                (
+                    row["dataset"],
+                    float(row["epsilon"]),
+                    float(row["epsilon_aux"]),
+                    float(row["fraction"]),
+                ): {player: float(row[name]) for name, player in PLAYERS.items()}
+                for row in reader
+            }
+    except (OSError, ValueError, TypeError) as error:
+        raise ExperimentError(
+            f"{path} must be a CSV of the paper's real-data table, with columns"
+            f" {', '.join(COLUMNS)}; {error}; leave --published out (and the variable"
+            " SOTTOVOCE_PUBLISHED) to do without"
+        ) from error
+
+
+def paper_values(paper: Paper, cell: TableCell) -> Mapping[Player, float]:
+    """Return the paper's values of a cell, if it has any."""
+    name = NAMES.get(cell.dataset, "")
+    return paper.get((name, cell.epsilon, cell.epsilon_aux, cell.fraction), {})
+
+
+def paper_rank_sums(paper: Paper) -> dict[float, dict[Player, float]]:
+    """Rank the paper's six in each of its rows, and add up, at each fraction."""
+    return {
+        fraction: rank_sums(ranks_of(row) for key, row in paper.items() if key[3] == fraction)
+        for fraction in FRACTIONS
+    }

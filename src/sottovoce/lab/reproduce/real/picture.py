@@ -7,8 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from sottovoce.lab.reproduce.real.cases import FRACTIONS, Player
-from sottovoce.lab.reproduce.real.comparison import TableCell, mean_ratios
-from sottovoce.lab.reproduce.real.published import NAMES, paper_values
+from sottovoce.lab.reproduce.real.comparison import NAMES, TableCell, mean_ratios, paper_values
 from sottovoce.lab.reproduce.real.tables import Comparison, context_figure, explanation
 
 # In inches.

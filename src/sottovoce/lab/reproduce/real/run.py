@@ -23,9 +23,9 @@ from sottovoce.lab.reproduce.real.comparison import (
     behind,
     make_cells,
     make_contexts,
+    read_paper,
 )
 from sottovoce.lab.reproduce.real.picture import draw_table
-from sottovoce.lab.reproduce.real.published import read_paper
 from sottovoce.lab.reproduce.real.tables import COLUMNS, Comparison, as_lines, write_markdown
 from sottovoce.lab.reproduce.run import Options
 from sottovoce.lab.reproduce.table import write_csv

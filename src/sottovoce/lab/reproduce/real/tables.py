@@ -9,15 +9,18 @@ from sottovoce.lab.reproduce.real.cases import FRACTIONS, PUBLISHED_ABSE, Player
 from sottovoce.lab.reproduce.real.comparison import (
     LEAST_REPS,
     LEVEL,
+    NAMES,
     TOO_FEW,
     Context,
     Entry,
+    Paper,
     TableCell,
     behind,
     mean_ratios,
+    paper_rank_sums,
+    paper_values,
     rank_sums_at,
 )
-from sottovoce.lab.reproduce.real.published import NAMES, Paper, paper_rank_sums, paper_values
 
 COLUMNS = [
     *("dataset", "epsilon", "epsilon_aux", "fraction", "method", "auxiliary"),
