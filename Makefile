@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 DOCS := .venv-docs
 
-.PHONY: help setup demo test test-all mutants check lint types contracts docs lock clean
+.PHONY: help setup demo test test-all mutants check lint types walls docs lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -31,7 +31,7 @@ test-all: setup ## all tests, the slow ones too
 mutants: setup ## mistakes made on purpose, one at a time: the tests must find each
 	$(BIN)/python tests/mutants/run.py
 
-check: lint types contracts test ## the gate: everything that must hold before a change lands
+check: lint types walls test ## the gate: everything that must hold before a change lands
 
 lint: setup
 	$(BIN)/ruff format --check .
@@ -40,7 +40,7 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
-contracts: setup
+walls: setup
 	$(BIN)/lint-imports
 
 docs: $(DOCS)/.ready ## the documentation as a site in out/docs; every warning is an error

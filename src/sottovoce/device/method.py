@@ -29,7 +29,7 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RandomisedAnswer:
     """What leaves the device: public coins and a randomised payload."""
 
     payload: tuple[float, ...] | bytes
@@ -52,7 +52,7 @@ class DeviceMethod(Protocol):
 
     def privatise(
         self, release: Release, secret: Secret, *, population: int, outcome: float, spend: Spend
-    ) -> Answer:
+    ) -> RandomisedAnswer:
         """Return the ε-LDP answer of one person. The proof is beside the mechanism's code."""
 
 

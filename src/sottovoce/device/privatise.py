@@ -1,11 +1,11 @@
 """The one door: the only function through which anything about a person leaves the device.
 
 What it returns is ε-LDP in all that is private about the person, with every method. The proof of
-each mechanism is beside its code: ``ldpmab/laplace.py`` and ``whisper/subset.py``.
+each mechanism is beside its code: ``device/ldpmab/laplace.py`` and ``device/whisper/subset.py``.
 """
 
 from sottovoce.device.ledger import AnyLedger
-from sottovoce.device.method import Answer, Secret, device_method
+from sottovoce.device.method import RandomisedAnswer, Secret, device_method
 from sottovoce.shared.check import finite_float
 from sottovoce.shared.errors import RewardError, kind_of, must
 from sottovoce.shared.release import Release
@@ -13,7 +13,7 @@ from sottovoce.shared.release import Release
 
 def privatise(
     release: Release, secret: Secret, *, population: int, reward: float, ledger: AnyLedger
-) -> Answer:
+) -> RandomisedAnswer:
     """Return the ε-LDP answer of one person, and spend ε.
 
     If no cell is contested, the answer is empty and costs nothing, unless the person is asked for

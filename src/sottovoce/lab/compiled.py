@@ -1,7 +1,7 @@
 """Compile plain functions for the lab, as they stand.
 
-``estimate`` and ``shared`` know nothing of compilers. Here their plain functions are handed to
-numba unchanged. There is no second copy of any rule that could drift.
+``estimate``, ``device`` and ``shared`` know nothing of compilers. Here their plain functions are
+handed to numba unchanged. There is no second copy of any rule that could drift.
 
 Most of them make no arrays, and are compiled without numba's runtime for these. With it, each call
 counts references to every array of a tuple that it is handed, which takes longer than the work. To
@@ -91,7 +91,7 @@ def _keep_kernels() -> None:
     home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     folder = home / "sottovoce" / source_digest()
     if not folder.exists():
-        print("compiling the crowd, once (about half a minute) …", file=sys.stderr, flush=True)
+        print("compiling the crowd, once (about a minute) …", file=sys.stderr, flush=True)
     # numba makes its settings at run time, where mypy does not see them.
     numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
 

@@ -8,7 +8,7 @@ person. All draws are of whole numbers, from the operating system.
 import secrets
 
 from contracts.one_bit.shared import odds, question_of
-from sottovoce.device.method import Answer, Secret, Spend, draw_arm
+from sottovoce.device.method import RandomisedAnswer, Secret, Spend, draw_arm
 from sottovoce.shared.release import BinPolicy, Release
 
 
@@ -19,17 +19,17 @@ def choose(release: Release, policy: BinPolicy) -> tuple[int, tuple[int, ...]]:
 
 def privatise(
     release: Release, secret: Secret, *, population: int, outcome: float, spend: Spend
-) -> Answer:
+) -> RandomisedAnswer:
     """Return the bit as a byte, and the arm that it is about."""
     (policy,) = release.bins
     arm = policy.arms[secrets.randbelow(len(policy.arms))]
     question = question_of(arm, arms=len(release.experiment.arms), logged=secret.logged)
     if policy.settled:
-        return Answer(b"", question)
+        return RandomisedAnswer(b"", question)
     told, other = odds(release.experiment.populations[population].epsilon)
     spend()
     # An outcome of 0.3 counts as good for 3 people in 10, with the float as the fraction it is.
     good, all_outcomes = outcome.as_integer_ratio()
     bit = secret.arm == arm and secrets.randbelow(all_outcomes) < good
     truly = secrets.randbelow(told + other) < told
-    return Answer(bytes([bit if truly else not bit]), question)
+    return RandomisedAnswer(bytes([bit if truly else not bit]), question)

@@ -138,7 +138,7 @@ DRAW = "    question = draw_question(release, population=population, logged=secr
 LAYOUT = "layout = cell_layout(release, population=population, by_arm=entry.by_arm)"
 ANSWER = "        cell, value = true_answer("
 WHISPER = "subset.whisper(mechanism, cell=cell, value=value)"
-SEND = f"return Answer({WHISPER}, number, ranking)"
+SEND = f"return RandomisedAnswer({WHISPER}, number, ranking)"
 ABOUT_CELLS = "entry.cells != EVERYBODY"  # all questions but the one about the reward alone
 CELL = "(secret.path, secret.arm if layout.by_arm else None)"
 ELSEWHERE = "(cells.mechanism.cells - 1 if cells.elsewhere else None)"
@@ -146,7 +146,7 @@ ELSEWHERE = "(cells.mechanism.cells - 1 if cells.elsewhere else None)"
 
 def sending(payload: str) -> str:
     """Send something else in answer to questions about cells."""
-    return f"return Answer({payload} if {ABOUT_CELLS} else {WHISPER}, number, ranking)"
+    return f"return RandomisedAnswer({payload} if {ABOUT_CELLS} else {WHISPER}, number, ranking)"
 
 
 BREAK_PRIVACY = {
@@ -161,12 +161,12 @@ BREAK_PRIVACY = {
     "whoever has no cell sends nothing": (
         ANSWER,
         f"        if {CELL} not in layout.indices:\n"
-        "            return Answer(b'', number, ranking)\n" + ANSWER,
+        "            return RandomisedAnswer(b'', number, ranking)\n" + ANSWER,
     ),
     "whoever has no cell sends a fixed set": (
         ANSWER,
         f"        if {CELL} not in layout.indices:\n"
-        "            return Answer(bytes(mechanism.length), number, ranking)\n" + ANSWER,
+        "            return RandomisedAnswer(bytes(mechanism.length), number, ranking)\n" + ANSWER,
     ),
     "the arm decides on the cells": (LAYOUT, LAYOUT.replace("entry.by_arm", "secret.arm == 0")),
     "two sets are sent for the price of one": (SEND, sending(f"{WHISPER} + {WHISPER}")),

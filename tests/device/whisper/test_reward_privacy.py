@@ -236,14 +236,15 @@ MECHANISM = "        mechanism = reward_mechanism(experiment)\n"
 VALUE = "cell, value = 0, 2 * outcome - 1"
 SPEND = "    spend()\n"
 WHISPER = "subset.whisper(mechanism, cell=cell, value=value)"
-SEND = f"return Answer({WHISPER}, number, ranking)"
+SEND = f"return RandomisedAnswer({WHISPER}, number, ranking)"
 SETTLED = "release.policies[secret.path].settled"
 OTHER = "question = Question(Kind.MASS, 0)"
 
 
 def sending(payload: str) -> str:
     """Send something else in answer to the question about the reward alone."""
-    return f"return Answer({payload} if entry.cells == EVERYBODY else {WHISPER}, number, ranking)"
+    sent = f"{payload} if entry.cells == EVERYBODY else {WHISPER}"
+    return f"return RandomisedAnswer({sent}, number, ranking)"
 
 
 BREAK_PRIVACY = {
@@ -273,7 +274,7 @@ BREAK_PRIVACY = {
     "only those with a good outcome answer": (
         IF_REWARD,
         "    if entry.cells == EVERYBODY and not outcome:\n"
-        "        return Answer(b'', number, ranking)\n" + IF_REWARD,
+        "        return RandomisedAnswer(b'', number, ranking)\n" + IF_REWARD,
     ),
     "the outcome is told twice": (SEND, sending(f"{WHISPER} + {WHISPER}")),
     "the outcome is told in the clear": (SEND, sending("bytes([int(outcome > 0.5)])")),
@@ -324,7 +325,7 @@ def test_code_that_answers_or_spends_wrongly_is_caught(what: str) -> None:
 
 
 def test_code_that_spends_where_nothing_is_told_is_caught() -> None:
-    empty = '            return Answer(b"", number, ranking)\n'
+    empty = '            return RandomisedAnswer(b"", number, ranking)\n'
     early = "            spend()\n" + empty
     release = release_of(epsilon=2.0, contested=False)
     assert faults(Code((empty, early)), release) == {"ledger"}

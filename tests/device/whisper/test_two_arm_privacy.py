@@ -148,13 +148,13 @@ DRAW = "    question = draw_question(release, population=population, logged=secr
 LAYOUT = "layout = cell_layout(release, population=population, by_arm=entry.by_arm)"
 ANSWER = "        cell, value = true_answer("
 WHISPER = "subset.whisper(mechanism, cell=cell, value=value)"
-SEND = f"return Answer({WHISPER}, number, ranking)"
+SEND = f"return RandomisedAnswer({WHISPER}, number, ranking)"
 SETTLED = "release.policies[secret.path].settled"
 
 
 def sending(payload: str) -> str:
     """Send something else; rows of a log are asked about cells only."""
-    return f"return Answer({payload}, number, ranking)"
+    return f"return RandomisedAnswer({payload}, number, ranking)"
 
 
 BREAK_PRIVACY = {
@@ -175,12 +175,12 @@ BREAK_PRIVACY = {
     "rows of a settled bin say nothing of how arms differ": (
         ANSWER,
         f"        if question.kind == Kind.OUTCOME and {SETTLED}:\n"
-        "            return Answer(b'', number, ranking)\n" + ANSWER,
+        "            return RandomisedAnswer(b'', number, ranking)\n" + ANSWER,
     ),
     "rows of a settled bin send a fixed set": (
         ANSWER,
         f"        if {SETTLED}:\n"
-        "            return Answer(bytes(mechanism.length), number, ranking)\n" + ANSWER,
+        "            return RandomisedAnswer(bytes(mechanism.length), number, ranking)\n" + ANSWER,
     ),
     "the first arm has a cell of its own": (
         LAYOUT,

@@ -1,7 +1,7 @@
 """``ldpmab`` on the device: the sums of the paper, with Laplace noise in every contested cell."""
 
 from sottovoce.device.ldpmab import laplace
-from sottovoce.device.method import Answer, Secret, Spend, draw_arm
+from sottovoce.device.method import RandomisedAnswer, Secret, Spend, draw_arm
 from sottovoce.shared.release import BinPolicy, Release
 
 
@@ -12,7 +12,7 @@ def choose(release: Release, policy: BinPolicy) -> tuple[int, tuple[int, ...]]:
 
 def privatise(
     release: Release, secret: Secret, *, population: int, outcome: float, spend: Spend
-) -> Answer:
+) -> RandomisedAnswer:
     """Return Ṽ of every contested cell, then Ũ of every contested cell.
 
     V_k = Y·1(X ∈ B)·1(π(X) = k) and U_k = 1(X ∈ B)·1(π(X) = k)   (eq. nonprivatestatistics)
@@ -24,7 +24,7 @@ def privatise(
     """
     cells = len(release.cells)
     if cells == 0:
-        return Answer(())
+        return RandomisedAnswer(())
     epsilon = release.experiment.populations[population].epsilon
     add_noise = laplace.mechanism(2 * cells, epsilon=epsilon)
     spend()
@@ -33,4 +33,4 @@ def privatise(
     if position is not None:
         values[position] = outcome
         values[cells + position] = 1.0
-    return Answer(tuple(add_noise(values)))
+    return RandomisedAnswer(tuple(add_noise(values)))

@@ -4,7 +4,7 @@ The device draws the question without looking at the person. The true answer goe
 ``subset.whisper``.
 """
 
-from sottovoce.device.method import Answer, Secret, Spend, draw_arm
+from sottovoce.device.method import RandomisedAnswer, Secret, Spend, draw_arm
 from sottovoce.device.whisper import subset
 from sottovoce.device.whisper.answer import true_answer
 from sottovoce.device.whisper.draw import draw_question, draw_ranking
@@ -21,7 +21,7 @@ def choose(release: Release, policy: BinPolicy) -> tuple[int, tuple[int, ...]]:
 
 def privatise(
     release: Release, secret: Secret, *, population: int, outcome: float, spend: Spend
-) -> Answer:
+) -> RandomisedAnswer:
     """Return the packed set for one question (``shared/whisper/questions.py`` lists them)."""
     experiment = release.experiment
     question = draw_question(release, population=population, logged=secret.logged)
@@ -35,8 +35,8 @@ def privatise(
     else:
         layout = cell_layout(release, population=population, by_arm=entry.by_arm)
         if layout is None:  # no cell is contested
-            return Answer(b"", number, ranking)
+            return RandomisedAnswer(b"", number, ranking)
         mechanism = layout.mechanism.mechanism
         cell, value = true_answer(release, layout, question, secret=secret, outcome=outcome)
     spend()
-    return Answer(subset.whisper(mechanism, cell=cell, value=value), number, ranking)
+    return RandomisedAnswer(subset.whisper(mechanism, cell=cell, value=value), number, ranking)

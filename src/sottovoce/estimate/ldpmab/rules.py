@@ -1,7 +1,8 @@
 """The paper's equations, one function each, on plain numbers and arrays.
 
-This module is the only place where the rules are written. The learner calls them as Python; the
-lab compiles them as they stand. So they use nothing but arithmetic, ``math`` and indexing.
+This module is the only place where the rules are written, but for the warm-up (``step.py``). The
+learner calls them as Python; the lab compiles them as they stand. So they use nothing but
+arithmetic, ``math`` and indexing.
 
 Shapes: M + 1 populations, A live arms of one bin.
 users[m]      t_s^{m,j}, the users of population m who reported on the bin

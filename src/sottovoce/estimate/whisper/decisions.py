@@ -47,7 +47,8 @@ def decide(state: "State", constants: "Constants", node: int, estimate: BinEstim
     """Decide for one bin.
 
     An arm is dropped when the people to come would lose less by it than the people so far have
-    paid for the comparison: E[loss]·(users to come) ≤ gap·(users so far). Where the estimates say
+    paid for the comparison: E[loss]·(users to come) ≤ gap·paid, where paid is the users so far and
+    what auxiliary reports are worth. Where the estimates say
     that the arm is best in a part of the bin, the bin is split instead. While nobody is served (a
     jump-start), waiting is free: no arm is dropped until the announced rows have come. A certified
     learner needs proof besides, and keeps comparing an arm until it has it.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sottovoce.estimate.whisper.state import Floats, Information
-from sottovoce.shared.whisper.questions import ROWS, SHARE
+from sottovoce.shared.whisper.questions import PEOPLE, ROWS
 from sottovoce.shared.whisper.tuning import HALF_DEVIATION, MASS_DEVIATION, MASS_LIMIT
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def add_answers(
         at = answers.slot * part
         total = answers.difference if part == 1 else answers.whole
         vector = total / (mechanism.signal * variance)
-        if question.measures == SHARE:
+        if question.measures == PEOPLE:
             state.mass_told.precision[node, m, at] += precision
             state.mass_told.vector[node, m, at] += vector
         elif question.measures == ROWS:

@@ -61,7 +61,7 @@ class Kind(IntEnum):
 # What follows are plain numbers, so that the lab can compile what reads the table.
 EVERYBODY, BINS, BIN_ARMS = range(3)  # cells: one for all; of each bin; of each arm in each bin
 ONE, OUTCOME, SIGNED_OUTCOME = range(3)  # value: 1; 2y-1; that with a minus for the second arm
-SHARE, ROWS, REWARDS = range(3)  # measured: p; p·π_k; a linear function of the rewards
+PEOPLE, ROWS, REWARDS = range(3)  # measured: p; p·π_k; a linear function of the rewards
 ANY, TWO, MORE = range(3)  # arms of the experiment: two or more; just two; more than two
 REST = -1  # share: all who are asked nothing else
 BY_RELEASE = -2  # share: as many as each release says
@@ -74,9 +74,10 @@ class Entry(NamedTuple):
     logged: who is asked: rows of a log, or people who are served.
     cells: EVERYBODY, BINS or BIN_ARMS.
     value: ONE, OUTCOME or SIGNED_OUTCOME.
-    measures: SHARE, ROWS or REWARDS.
+    measures: PEOPLE, ROWS or REWARDS.
     first, second: the linear function of g = f - 1/2 that a cell measures, but for the share of
-        the people in it: first·g_first + second·g_second; of logged rows, twice that.
+        the people in it: first·g_first + second·g_second; of logged rows, twice that. The one cell
+        of REWARD has everybody: there it is the mean reward, whatever the arm.
     share: how many people of SHARES are asked, or REST, or BY_RELEASE.
     share_unknown: the same, of a log whose behaviour is not known; None for no difference.
     arms: which experiments ask it, by their number of arms: ANY, TWO or MORE.
@@ -117,7 +118,7 @@ def _logged(kind: Kind, cells: int, value: int, measures: int, share: int, **mor
 
 
 TABLE: tuple[Entry, ...] = (
-    _served(Kind.MASS, BINS, ONE, SHARE, MASS_SHARE),
+    _served(Kind.MASS, BINS, ONE, PEOPLE, MASS_SHARE),
     _served(Kind.LEVEL, BINS, OUTCOME, REWARDS, LEVEL_SHARE, first=1, second=1, public=False),
     _served(Kind.CONTRAST, BINS, SIGNED_OUTCOME, REWARDS, REST, first=1, second=-1, public=False),
     _served(Kind.RANKED, BINS, OUTCOME, REWARDS, REST, first=2, public=True),
