@@ -183,6 +183,7 @@ def test_simulate_prints_the_mean_regret() -> None:
     assert "delta of whisper must lie in (0, 1)" in refused.stderr
 
 
+@pytest.mark.slow
 def test_bench_speed_has_a_line_for_each_size() -> None:
     done = run("bench", "speed", "--seconds", "0", "--json")
     figures = json.loads(done.stdout)
@@ -199,6 +200,7 @@ def test_the_version_can_be_asked_for() -> None:
     assert run("--version").stdout.strip() == version("sottovoce")
 
 
+@pytest.mark.slow
 def test_a_comparison_prints_nothing_but_json_when_asked(tmp_path: Path) -> None:
     table = write(tmp_path / "pupils.csv", pupils(rows=300))
     options = ("--label", "grade", "--group", "school", "--target", "north", "--methods", "whisper")

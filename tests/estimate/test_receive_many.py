@@ -11,6 +11,7 @@ import sottovoce as sv
 from factories import CONTRAST, experiment, grown_whisper, whispering
 from sottovoce.shared import wire
 from support.histories import World
+from support.slow import slow_but
 from support.spoiled import cut_at_random, spoil, verdict
 from support.whispers import number, person
 
@@ -92,7 +93,7 @@ def compare(
 
 
 @each_setting
-@pytest.mark.parametrize(("release_every", "most"), [(20, 50), (250, 600)])
+@pytest.mark.parametrize(("release_every", "most"), slow_but([250], [(20, 50), (250, 600)]))
 def test_whispers_in_pieces_count_as_one_by_one(
     settings: dict[str, Any], release_every: int, most: int
 ) -> None:

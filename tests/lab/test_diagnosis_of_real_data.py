@@ -49,6 +49,7 @@ def test_the_street_is_warned_of_dispatched_taxis() -> None:
         assert result.heeded < result.people[-1]
 
 
+@pytest.mark.slow
 def test_nobody_is_warned_of_the_other_vendor() -> None:
     for seed in range(3):
         result = heeding("green-taxi", epsilon=2.0, seed=seed)

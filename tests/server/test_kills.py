@@ -98,7 +98,8 @@ def test_on_sqlite_nothing_is_lost_whichever_process_is_killed(tmp_path: Path, r
     assert not senders.troubles
 
 
-@pytest.mark.parametrize("rounds", ROUNDS)
+@pytest.mark.slow
+@pytest.mark.parametrize("rounds", [6, 70])
 def test_on_postgres_nothing_is_lost_whoever_is_killed(tmp_path: Path, rounds: int) -> None:
     with new_database("postgresql", folder=tmp_path) as database:
         store = Store.open(database)
@@ -160,6 +161,7 @@ def test_this_would_find_a_server_that_is_hasty_or_forgetful(
             run()
 
 
+@pytest.mark.slow
 def test_this_would_find_a_commit_that_does_not_wait_for_the_disk(tmp_path: Path) -> None:
     with new_database("postgresql", folder=tmp_path) as database:
         store = Store.open(database)

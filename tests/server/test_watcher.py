@@ -47,6 +47,7 @@ def test_when_the_watcher_is_killed_all_end_even_while_they_start(tmp_path: Path
         assert service.stop() == 0
 
 
+@pytest.mark.slow
 def test_a_worker_that_cannot_start_is_tried_again_less_and_less_often(tmp_path: Path) -> None:
     with Service(tmp_path, WALKING, database=f"sqlite:///{tmp_path}/reports.db") as service:
         service.wait_until_ready()
@@ -62,6 +63,7 @@ def test_a_worker_that_cannot_start_is_tried_again_less_and_less_often(tmp_path:
         assert service.stop() == 0
 
 
+@pytest.mark.slow
 def test_a_learner_that_fails_at_each_start_keeps_nobody_from_reporting(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/reports.db"
     command = [*FAULTY, "fail_to_learn"]

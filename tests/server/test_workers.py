@@ -70,6 +70,7 @@ class Watch:
             thread.join()
 
 
+@pytest.mark.slow
 def test_two_machines_with_several_workers_learn_what_one_learner_would(tmp_path: Path) -> None:
     watch = Watch()
     with new_database("postgresql", folder=tmp_path) as database:

@@ -125,6 +125,7 @@ def test_without_a_published_table_regret_is_compared_with_arms_at_random() -> N
         assert summaries[group]["worst"] == pytest.approx(max(values))
 
 
+@pytest.mark.slow
 def test_all_problems_are_called_what_they_are_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benches, "PROBLEM_SIZES", (500, 1000))
     arguments = ["--methods", ",".join(METHODS), "--problems", "--reps", "2", "--workers", "1"]

@@ -28,6 +28,7 @@ def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.mark.slow
 @needs_published
 @pytest.mark.parametrize(
     "auxiliary", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["alone", "with rows"]

@@ -56,7 +56,7 @@ BATCHES = {
     "two arms, halves": Batch(Setting(WHISPER, 8.0, TwoArms(), people=30, rows=LOUD), tree),
 }
 
-EVERY_DAY = ("one cell, large ε", "sets", "logs of two arms")
+EVERY_DAY = ("sets", "logs of two arms")
 
 
 def mechanism_of(batch: Batch, *, population: int, by_arm: bool) -> tuple[int, int, bool]:

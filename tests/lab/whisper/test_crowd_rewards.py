@@ -58,7 +58,7 @@ AUDITED = {
     "nothing contested": audited(WHISPER, 1.0, settled),
 }
 
-EVERY_DAY = ("contested", "nothing contested")
+EVERY_DAY = ("contested",)
 
 
 @lru_cache

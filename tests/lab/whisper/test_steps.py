@@ -31,6 +31,7 @@ from sottovoce.shared.whisper.cells import CellLayout, cell_layout
 from sottovoce.shared.whisper.questions import question_of
 from sottovoce.shared.whisper.subset import odds, unpack
 from support.insides import copy_of, whisper_state_of
+from support.slow import slow_but
 from support.subset import expected_law
 
 EACH = 1e-9
@@ -208,7 +209,9 @@ def assert_same(ours: State, theirs: State) -> None:
                 assert a.tolist() == b.tolist(), f"{name} {field}"
 
 
-@pytest.mark.parametrize("method", [WHISPER, CERTIFIED, PUBLIC], ids=["regret", "certified", "pub"])
+@pytest.mark.parametrize(
+    "method", slow_but([WHISPER, PUBLIC], [WHISPER, CERTIFIED, PUBLIC]), ids=str
+)
 def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
     method: sv.Whisper,
 ) -> None:
