@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 DOCS := .venv-docs
+# One more than there are cores: tests of servers wait much of their time.
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: help setup demo test test-all mutants check lint types walls docs lock clean
 
@@ -23,10 +25,10 @@ demo: setup ## a server, simulated people over HTTP, and a picture of what was l
 	$(BIN)/sottovoce demo
 
 test: setup ## the tests that fit in a few minutes; with BASE=main, those that the change since needs
-	$(BIN)/pytest -n auto -m "not slow" $(if $(BASE),$$(git diff --name-only $(BASE) | $(BIN)/python .ci/tests_for.py))
+	$(BIN)/pytest -n $(WORKERS) -m "not slow" $(if $(BASE),$$(git diff --name-only $(BASE) | $(BIN)/python .ci/tests_for.py))
 
 test-all: setup ## all tests, the slow ones too
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n $(WORKERS)
 
 mutants: setup ## mistakes made on purpose, one at a time: the tests must find each
 	$(BIN)/python tests/mutants/run.py

@@ -13,6 +13,7 @@ import pytest
 import sottovoce as sv
 from support.commands import COMMANDS
 from support.paths import ROOT
+from support.slow import slow_but
 
 PAPER = ROOT.parent / "shared" / "paper" / "locally-private-bandits.tex"
 MAP = ROOT / "docs" / "explanation" / "paper-map.md"
@@ -25,6 +26,8 @@ DOCUMENTS = sorted([*map(ROOT.joinpath, OUTSIDE), *(ROOT / "docs").rglob("*.md")
 each_document = pytest.mark.parametrize(
     "document", DOCUMENTS, ids=[str(each.relative_to(ROOT)) for each in DOCUMENTS]
 )
+
+TAKE_LONG = ("presets.md", "try-your-own-table.md")
 
 
 def blocks(document: Path, language: str) -> list[str]:
@@ -76,7 +79,11 @@ def test_every_equation_and_algorithm_of_sections_2_and_3_is_on_the_map() -> Non
     assert sorted(labels - on_map) == []
 
 
-@each_document
+@pytest.mark.parametrize(
+    "document",
+    slow_but({each for each in DOCUMENTS if each.name not in TAKE_LONG}, DOCUMENTS),
+    ids=[str(each.relative_to(ROOT)) for each in DOCUMENTS],
+)
 def test_every_python_example_runs_as_printed(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,6 +88,7 @@ def is_sound(statuses: Counter[int], *, at_least: int) -> None:
     assert not [status for status in statuses if status >= 500], statuses
 
 
+@pytest.mark.slow
 def test_the_document_is_true_for_an_administrator(server: LocalServer) -> None:
     statuses = run(server, cases=20, seed=1, headers=ADMIN)
     is_sound(statuses, at_least=500)

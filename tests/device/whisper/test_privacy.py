@@ -23,6 +23,7 @@ from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy
 from sottovoce.shared.whisper import questions
 from sottovoce.shared.whisper.cells import cell_layout
+from support.slow import slow_but
 from support.subset import power_of_e
 from support.whole_reports import Code, Input, shares_of, worst_ratio
 
@@ -192,7 +193,7 @@ BREAK_PRIVACY = {
 }
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("epsilon", slow_but([2.0], EPSILONS))
 @pytest.mark.parametrize("what", BREAK_PRIVACY)
 def test_code_that_breaks_privacy_is_caught(what: str, epsilon: float) -> None:
     release = release_of(2, epsilon=epsilon)

@@ -19,6 +19,7 @@ from sottovoce.device.whisper import subset
 from sottovoce.shared.errors import SottovoceError
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.whisper.subset import SignedSubset
+from support.slow import slow_but
 from support.subset import exact_law, mutant, power_of_e
 from support.whole_reports import Code, Input, Law, shares_of, spelled_out, worst_ratio
 
@@ -282,7 +283,7 @@ BREAK_PRIVACY = {
 }
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("epsilon", slow_but([2.0], EPSILONS))
 @pytest.mark.parametrize("what", BREAK_PRIVACY)
 def test_code_that_breaks_privacy_is_caught(what: str, epsilon: float) -> None:
     assert "privacy" in faults(Code(BREAK_PRIVACY[what]), release_of(epsilon=epsilon))

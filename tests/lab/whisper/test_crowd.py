@@ -56,7 +56,7 @@ BATCHES = {
     "two arms, halves": Batch(Setting(WHISPER, 8.0, TwoArms(), people=30, rows=LOUD), tree),
 }
 
-EVERY_DAY = ("sets", "logs of two arms")
+EVERY_DAY = ("sets",)
 
 
 def mechanism_of(batch: Batch, *, population: int, by_arm: bool) -> tuple[int, int, bool]:
@@ -152,10 +152,13 @@ def differ_from_the_crowd(batch: Batch, where: ModuleType, name: str, value: Any
 
 @pytest.mark.parametrize(
     ("batch", "share", "more", "shows"),
-    [
-        (SERVED, "FEATURE_SHARE", 10, "served.precision"),
-        (LOGGED, "LOGGED_FEATURE_SHARE", 24, "logged.precision"),
-    ],
+    slow_but(
+        [SERVED],
+        [
+            (SERVED, "FEATURE_SHARE", 10, "served.precision"),
+            (LOGGED, "LOGGED_FEATURE_SHARE", 24, "logged.precision"),
+        ],
+    ),
     ids=["served", "logged"],
 )
 def test_devices_that_ask_slightly_more_about_features_are_told_apart(
@@ -167,13 +170,16 @@ def test_devices_that_ask_slightly_more_about_features_are_told_apart(
 
 @pytest.mark.parametrize(
     ("batch", "kind", "share", "more", "shows"),
-    [
-        (SERVED, "MASS", "share", 6, "mass_told.precision"),
-        (SERVED, "LEVEL", "share", 12, "served.precision"),
-        (LOGGED, "COUNT", "share", 16, "rows_told.precision"),
-        (LOGGED, "COUNT", "share_unknown", 20, "rows_told.precision"),
-        (OF_TWO, "LOGGED_LEVEL", "share", 16, "logged.precision"),
-    ],
+    slow_but(
+        [OF_TWO],
+        [
+            (SERVED, "MASS", "share", 6, "mass_told.precision"),
+            (SERVED, "LEVEL", "share", 12, "served.precision"),
+            (LOGGED, "COUNT", "share", 16, "rows_told.precision"),
+            (LOGGED, "COUNT", "share_unknown", 20, "rows_told.precision"),
+            (OF_TWO, "LOGGED_LEVEL", "share", 16, "logged.precision"),
+        ],
+    ),
     ids=["mass", "level", "count", "behaviour unknown", "logged level"],
 )
 def test_devices_that_ask_in_slightly_different_shares_are_told_apart(

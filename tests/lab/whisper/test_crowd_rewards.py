@@ -32,7 +32,6 @@ from support.crowds import (
     settled,
     tree,
 )
-from support.slow import slow_but
 
 
 @dataclass(frozen=True)
@@ -58,15 +57,14 @@ AUDITED = {
     "nothing contested": audited(WHISPER, 1.0, settled),
 }
 
-EVERY_DAY = ("contested",)
-
 
 @lru_cache
 def audits_of_devices(name: str) -> list[Run]:
     return AUDITED[name].many_devices()
 
 
-@pytest.mark.parametrize("name", slow_but(EVERY_DAY, AUDITED))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", AUDITED)
 def test_what_people_tell_of_their_rewards_has_the_same_law(name: str) -> None:
     batch, devices = AUDITED[name], audits_of_devices(name)
     crowd = batch.many_crowds()
@@ -86,17 +84,15 @@ def test_what_people_tell_of_their_rewards_has_the_same_law(name: str) -> None:
         assert 0.2 < delivered / told < 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "number", "factor"),
-    slow_but(
-        EVERY_DAY,
-        [
-            ("contested", "contains", 1.2),
-            ("contested, large ε", "contains", 0.9),
-            ("contested, large ε", "signal", 1.2),
-            ("nothing contested", "contains", 1.2),
-        ],
-    ),
+    [
+        ("contested", "contains", 1.2),
+        ("contested, large ε", "contains", 0.9),
+        ("contested, large ε", "signal", 1.2),
+        ("nothing contested", "contains", 1.2),
+    ],
 )
 def test_a_crowd_that_tells_of_rewards_with_other_noise_is_told_apart(
     name: str, number: str, factor: float, monkeypatch: pytest.MonkeyPatch

@@ -93,8 +93,7 @@ SETTINGS = {
     "a log of unknown behaviour": Setting(WHISPER, 4.0, Exponential(), people=300, rows=(UNKNOWN,)),
     "two logs": Setting(WHISPER, 2.0, Exponential(), people=300, rows=(KNOWN, UNKNOWN)),
 }
-# Two arms with one bit a cell; and three arms with sets, halves, both kinds of logs and an audit.
-EVERY_DAY = ("one bit a cell", "two logs")
+EVERY_DAY = ("one bit a cell",)
 
 
 @pytest.mark.parametrize(
