@@ -37,6 +37,7 @@ def test_the_demo_leaves_a_picture_and_says_what_was_learned(tmp_path: Path) -> 
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_the_demo_prints_nothing_but_json_when_asked(tmp_path: Path) -> None:
     done = run("demo", "--users", "100", "--out", str(tmp_path), "--json")
     figures = json.loads(done.stdout)

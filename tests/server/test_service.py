@@ -81,6 +81,7 @@ def random_regret() -> float:
 ROWS = 1500
 
 
+@pytest.mark.slow
 def test_populations_stream_at_the_same_time(tmp_path: Path) -> None:
     """The target, a custodian with logged rows, and a partner that acts on the policy as well."""
     experiment = sv.Experiment(

@@ -174,6 +174,7 @@ def test_every_population_has_the_noise_of_its_own_epsilon_and_the_arms_of_its_l
     assert min(differences(crowd, defined)) > EACH
 
 
+@pytest.mark.slow
 def test_the_sums_of_a_bin_have_the_same_law() -> None:
     """ΣṼ and ΣŨ of the root, one by one from devices and all at once from the crowd."""
     people, runs = 200, 150

@@ -102,6 +102,7 @@ def test_the_cells_of_a_published_table_are_measured_and_compared(
     assert f"/ published: geometric mean {ratio:.3f} over 1 cells" in table.stdout
 
 
+@pytest.mark.slow
 def test_without_a_published_table_regret_is_compared_with_arms_at_random() -> None:
     done = run("--reps", "1", "--no-aux", "--models", "symmetric", "--json")
     assert done.returncode == 0, done.stderr

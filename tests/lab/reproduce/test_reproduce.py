@@ -50,6 +50,7 @@ def test_with_the_leaking_noise_the_published_means_come_out_again(auxiliary: bo
     assert 0.9 < np.exp(np.mean(np.log(ratios))) < 1.1
 
 
+@pytest.mark.slow
 def test_an_experiment_leaves_a_table_and_pictures_and_is_not_made_twice(tmp_path: Path) -> None:
     arguments = ("order", "--reps", "2", "--out", str(tmp_path), "--workers", "2")
     done = run(*arguments)
