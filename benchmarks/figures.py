@@ -78,7 +78,7 @@ def left_by(command: str, *names: str) -> dict[str, Any]:
     """Say where figures come from that a command left in files: the day they were committed."""
     paths = [str(FIGURES.parent / name) for name in names]
     git = ["git", "-C", str(ROOT), "log", "-1", "--format=%cs", "--", *paths]
-    day = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
+    day = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
     return {"command": f"{command} --published FILE", "date": day, "left": list(names)}
 
 
@@ -174,7 +174,7 @@ def run(name: str) -> None:
         kept = ROOT / "out" / "results" / f"{name}.jsonl"
         command = [sys.executable, "-m", "sottovoce", *arguments, "--out", str(kept), "--json"]
     begun = time.perf_counter()
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=ROOT)  # noqa: S603
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=ROOT)
     made = {**made_by(source.command), "seeds": source.seeds}
     made["seconds"] = f"{time.perf_counter() - begun:.0f}"
     RESULTS.mkdir(exist_ok=True)

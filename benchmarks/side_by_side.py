@@ -29,7 +29,7 @@ def run(source: Path, command: tuple[str, ...], cache: Path) -> Any:
     """Run a command of one of the two, and read its JSON."""
     given = {"PYTHONPATH": str(source), "NUMBA_CACHE_DIR": str(cache)}
     start = "from sottovoce.cli import main; main()"
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         [sys.executable, "-c", start, *command],
         env={**os.environ, **given},
         stdout=subprocess.PIPE,
@@ -69,7 +69,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         old = Path(folder) / "old"
         git = ["git", "-C", str(ROOT), "worktree"]
-        subprocess.run([*git, "add", "--detach", "--quiet", str(old), given.revision], check=True)  # noqa: S603
+        subprocess.run([*git, "add", "--detach", "--quiet", str(old), given.revision], check=True)
         try:
             sources = {"old": old / "src", "new": ROOT / "src"}
             turns: dict[str, list[Figures]] = {"old": [], "new": []}
@@ -80,7 +80,7 @@ def main() -> None:
                     if number:  # the first turn compiles
                         turns[which].append(found)
         finally:
-            subprocess.run([*git, "remove", "--force", str(old)], check=True)  # noqa: S603
+            subprocess.run([*git, "remove", "--force", str(old)], check=True)
     for line in turns["new"][0]:
         before, after = ([each[line] for each in turns[which]] for which in ("old", "new"))
         median, best = (

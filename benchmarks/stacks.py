@@ -85,7 +85,7 @@ def rate(server: str, app: str, *, connections: int, seconds: float = 3.0) -> fl
     listening = Listening.on("127.0.0.1", 0)
     listening.close()  # it only found a port that is free
     # A command of our own making, with nothing in it from outside.
-    process = subprocess.Popen(command(server, app, listening.port), cwd=Path(__file__).parent)  # noqa: S603
+    process = subprocess.Popen(command(server, app, listening.port), cwd=Path(__file__).parent)
     try:
         for _ in range(100):
             try:

@@ -109,6 +109,7 @@ def _add(group: typer.Typer, kind: type[Command]) -> None:
             raise missing(error, who=f"sottovoce {name}", extra=kind.extra) from None
 
     run.__doc__ = kind.__doc__
+    # typer reads the signature; mypy does not know that a function may have one of its own.
     run.__signature__ = inspect.Signature(kind.parameters())  # type: ignore[attr-defined]
     group.command(name)(run)
 

@@ -12,6 +12,7 @@ never drops old ones to make room. A client asks for room before it spends any Î
 """
 
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ class Waiting:
     report: bytes
 
 
-class Reports:
+class Reports(ABC):
     """Reports that wait to be sent, in the table ``waiting`` of an SQLite file."""
 
     _what: str  # how errors call the file
@@ -60,8 +61,9 @@ class Reports:
     )
     _count = "SELECT count(*) FROM waiting WHERE experiment = :experiment"
 
+    @abstractmethod
     def _transaction(self) -> AbstractContextManager[sqlite3.Connection]:
-        raise NotImplementedError
+        """Open the file, or what is kept in memory, for one transaction."""
 
     def oldest(self, limit: int, *, experiment: str) -> list[Waiting]:
         """Return the reports of an experiment that have waited longest."""
