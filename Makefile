@@ -5,6 +5,8 @@ READY := .venv/.ready
 DOCS := .venv-docs
 # One more than there are cores: tests of servers wait much of their time.
 WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# The many processes that tests start find the modules compiled.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup demo test test-all mutants check lint types walls docs lock clean
 

@@ -1,12 +1,41 @@
-"""The command line as data, for what is compared with it."""
+"""The command line: run in this process, and as data, for what is compared with it."""
 
+import io
+import sys
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from enum import Enum
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import typer
 
+from sottovoce.cli import main
 from sottovoce.cli.commands import app
+
+
+class Done(NamedTuple):
+    """How a command ended, and what it printed."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run(*arguments: str) -> Done:
+    """Run ``sottovoce`` here: a process of its own would spend most of its time on imports."""
+    out, errors = io.StringIO(), io.StringIO()
+    status = 0
+    with (
+        patch.object(sys, "argv", ["sottovoce", *arguments]),
+        redirect_stdout(out),
+        redirect_stderr(errors),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else 0
+    return Done(status, out.getvalue(), errors.getvalue())
 
 
 class Option(NamedTuple):

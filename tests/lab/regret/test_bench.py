@@ -1,9 +1,6 @@
 import csv
 import json
 import math
-import os
-import subprocess
-import sys
 from collections import defaultdict
 from pathlib import Path
 from statistics import mean, stdev
@@ -13,12 +10,10 @@ from typer.testing import CliRunner
 
 from sottovoce.cli.commands import app
 from sottovoce.lab.regret import benches
+from support import commands
 
-COMMAND = Path(sys.executable).parent / "sottovoce"
 METHODS = ("whisper", "ldpmab")
 REPS = 3
-ENVIRONMENT = {**os.environ, "COLUMNS": "80"}
-ENVIRONMENT.pop("SOTTOVOCE_PUBLISHED", None)
 
 COLUMNS = "experiment,model,epsilon,epsilon_aux,order,gamma,kappa,n_target,n_aux,M,reps"
 PUBLISHED = f"""{COLUMNS},regret_mean,regret_sd
@@ -28,14 +23,14 @@ kappa,exponential,2,1.0,,0.2,0.4,40000,10000,2,30,9000.0,700.0
 """
 
 
-def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [COMMAND, "bench", "regret", "--methods", ",".join(METHODS), "--workers", "1", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=ENVIRONMENT,
-    )
+def run(*arguments: str) -> commands.Done:
+    fixed = ("--methods", ",".join(METHODS), "--workers", "1")
+    return commands.run("bench", "regret", *fixed, *arguments)
+
+
+@pytest.fixture(autouse=True)
+def _no_table_but_the_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SOTTOVOCE_PUBLISHED", raising=False)
 
 
 @pytest.fixture

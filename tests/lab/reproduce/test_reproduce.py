@@ -1,7 +1,5 @@
 import csv
 import json
-import subprocess
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,19 +11,17 @@ from sottovoce.lab.reproduce import cases as paper
 from sottovoce.lab.reproduce.cases import Case
 from sottovoce.lab.reproduce.run import NAMES
 from sottovoce.lab.reproduce.table import key_of, read_published
+from support import commands
 from support.paths import SHARED
 
-COMMAND = Path(sys.executable).parent / "sottovoce"
 PUBLISHED = SHARED / "published" / "synthetic_regret.csv"
 needs_published = pytest.mark.skipif(
     not PUBLISHED.exists(), reason="the authors' means are not beside the project"
 )
 
 
-def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [COMMAND, "reproduce", *arguments], capture_output=True, text=True, check=False
-    )
+def run(*arguments: str) -> commands.Done:
+    return commands.run("reproduce", *arguments)
 
 
 @pytest.mark.slow
