@@ -40,4 +40,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Let the tests that need nothing compiled come first."""
     tests = config.rootpath / "tests"
-    items.sort(key=lambda item: item.path.relative_to(tests).parts[0] in COMPILED)
+
+    def simulates(item: pytest.Item) -> bool:
+        return item.path.relative_to(tests).parts[0] in COMPILED or hasattr(
+            item.getparent(pytest.Module).obj, "simulate"
+        )
+
+    items.sort(key=simulates)

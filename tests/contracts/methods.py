@@ -5,8 +5,11 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 import sottovoce as sv
 from factories import Purse
+from support.slow import SLOW
 
 Make = Callable[..., sv.Experiment]
 """Makes experiments with one method."""
@@ -18,12 +21,16 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "ldpmab": [{}, {"preset": "paper", "c": 0.1}],
     "one_bit": [{}, {"clear": 2.0}],
 }
-"""Settings of each method that the suite runs with: first its own, then others."""
+"""Settings of each method that the suite runs with: its own each day, others in ``test-all``."""
 
 ADDS_FLOATS = {"ldpmab"}
 """Methods whose sums depend on the order of the reports in their last digits."""
 
-CASES = [(name, settings) for name, listed in SETTINGS.items() for settings in listed]
+CASES = [
+    pytest.param((name, settings), marks=SLOW if other else ())
+    for name, listed in SETTINGS.items()
+    for other, settings in enumerate(listed)
+]
 AUXILIARY = [
     sv.Population("clinic-b", 8.0, 100, (0.2, 0.3, 0.5)),
     sv.Population("clinic-c", 0.5, 100),

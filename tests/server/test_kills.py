@@ -139,6 +139,7 @@ def power_cut(service: Service) -> None:
     cluster().start()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mistake", "again", "found"),
     [("acknowledge_before_storing", 0.0, "lost"), ("forget_nonces", 0.1, "stored twice")],

@@ -69,6 +69,7 @@ def test_the_contracts_are_kept(copy: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "line"), CROSSINGS)
 def test_a_crossed_wall_breaks_the_build(copy: Path, module: str, line: str) -> None:
     path = copy / "src" / "sottovoce" / module

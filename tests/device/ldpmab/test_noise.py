@@ -117,6 +117,7 @@ def test_halved_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(faults(reports, truth=somebody(0, 0.25), epsilon=1.0)) >= 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cell", range(10))
 def test_one_number_without_noise_is_found(monkeypatch: pytest.MonkeyPatch, cell: int) -> None:
     def change(add_noise: Any, values: list[float]) -> Sequence[float]:

@@ -23,7 +23,6 @@ from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy
 from sottovoce.shared.whisper import questions
 from sottovoce.shared.whisper.cells import cell_layout
-from support.slow import slow_but
 from support.subset import power_of_e
 from support.whole_reports import Code, Input, shares_of, worst_ratio
 
@@ -193,7 +192,8 @@ BREAK_PRIVACY = {
 }
 
 
-@pytest.mark.parametrize("epsilon", slow_but([2.0], EPSILONS))
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("what", BREAK_PRIVACY)
 def test_code_that_breaks_privacy_is_caught(what: str, epsilon: float) -> None:
     release = release_of(2, epsilon=epsilon)
@@ -246,6 +246,7 @@ WRONG_ONLY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", WRONG_ONLY)
 def test_code_that_answers_wrongly_is_private_all_the_same(what: str) -> None:
     """The mechanism does not care what the true answer is: privacy rests on one function alone."""

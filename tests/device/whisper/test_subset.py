@@ -158,6 +158,7 @@ def test_the_unchanged_copy_has_no_fault() -> None:
     assert found_in_small_cases(mutant("own = 0", "own = 0")) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("old", "new", "fault"), MUTATIONS)
 def test_each_mutation_of_the_sampler_is_found(old: str, new: str, fault: str) -> None:
     assert fault in found_in_small_cases(mutant(old, new))

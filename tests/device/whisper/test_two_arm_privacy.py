@@ -17,7 +17,6 @@ from factories import COUNT, LOGGED_LEVEL, OUTCOME, experiment, uniform
 from sottovoce.device.method import Secret
 from sottovoce.shared.errors import SottovoceError
 from sottovoce.shared.partition import Partition
-from support.slow import slow_but
 from support.subset import power_of_e
 from support.whole_reports import Code, Input, Law, shares_of, worst_ratio
 
@@ -204,7 +203,8 @@ BREAK_PRIVACY = {
 }
 
 
-@pytest.mark.parametrize("epsilon", slow_but([2.0], EPSILONS))
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("what", BREAK_PRIVACY)
 def test_code_that_breaks_privacy_is_caught(what: str, epsilon: float) -> None:
     code, release = Code(BREAK_PRIVACY[what]), release_of(epsilon=epsilon)
@@ -236,6 +236,7 @@ WRONG_ONLY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", WRONG_ONLY)
 def test_code_that_answers_wrongly_is_private_all_the_same(what: str) -> None:
     """The mechanism does not care what the true answer is: privacy rests on one function alone."""

@@ -243,6 +243,7 @@ def test_halved_noise_is_found() -> None:
     assert found(reach_by=0.5) != []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
