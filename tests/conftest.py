@@ -42,8 +42,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     tests = config.rootpath / "tests"
 
     def simulates(item: pytest.Item) -> bool:
-        return item.path.relative_to(tests).parts[0] in COMPILED or hasattr(
-            item.getparent(pytest.Module).obj, "simulate"
-        )
+        by_folder = item.path.relative_to(tests).parts[0] in COMPILED
+        return by_folder or hasattr(getattr(item, "module", None), "simulate")
 
     items.sort(key=simulates)

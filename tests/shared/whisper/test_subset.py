@@ -163,7 +163,7 @@ def signed_sets(draw: st.DrawFn) -> tuple[SignedSubset, list[int]]:
     return signed_subset(1.0, cells, size=size), values
 
 
-@settings(deadline=None)
+@settings(max_examples=40)
 @given(signed_sets())
 def test_sets_of_many_cells_survive_their_bytes(case: tuple[SignedSubset, list[int]]) -> None:
     mechanism, values = case
@@ -172,7 +172,7 @@ def test_sets_of_many_cells_survive_their_bytes(case: tuple[SignedSubset, list[i
     assert int.from_bytes(data, "little") == by_hand(mechanism.cells, tuple(values))
 
 
-@settings(deadline=None)
+@settings(max_examples=40)
 @given(signed_sets(), st.data())
 def test_changed_bytes_are_refused_or_are_another_set(
     case: tuple[SignedSubset, list[int]], data: st.DataObject
