@@ -69,8 +69,12 @@ class Device:
         self._pending = (release, Secret(point, path, arm, ranking=ranking))
         return release.experiment.arms[arm]
 
-    def report(self, *, reward: float) -> Report:
-        """Return the ε-LDP report on the outcome of the last choice, and spend its ε."""
+    def report(self, *, reward: float | None) -> Report:
+        """Return the ε-LDP report on the outcome of the last choice, and spend its ε.
+
+        reward: None if no outcome came. The report then tells nothing, and looks like any other:
+        whether there was an outcome is private, too.
+        """
         if self._pending is None:
             raise DeviceError(
                 "choose must come before each report; nothing was chosen since the last one"
@@ -91,7 +95,19 @@ class Device:
         secret = Secret(point, path, experiment.arms.index(arm), logged=True)
         return self._privatise(self._release, secret, reward=reward)
 
-    def _privatise(self, release: Release, secret: Secret, *, reward: float) -> Report:
+    def report_nothing_logged(self) -> Report:
+        """Return the ε-LDP report on a logged row that does not fit the experiment.
+
+        It tells nothing, and looks like the report on any other row: if rows were left out, their
+        number would tell what is in them.
+        """
+        experiment = self._release.experiment
+        # Somebody, anybody: without a reward the report does not depend on who it is.
+        point = (0.5,) * experiment.dimension
+        secret = Secret(point, self._release.partition.find(point), 0, logged=True)
+        return self._privatise(self._release, secret, reward=None)
+
+    def _privatise(self, release: Release, secret: Secret, *, reward: float | None) -> Report:
         answer = privatise(
             release, secret, population=self._population, reward=reward, ledger=self._ledger
         )

@@ -51,9 +51,19 @@ class DeviceMethod(Protocol):
         """Draw an arm by the policy of a bin; return it with the public ranking, if any."""
 
     def privatise(
-        self, release: Release, secret: Secret, *, population: int, outcome: float, spend: Spend
+        self,
+        release: Release,
+        secret: Secret,
+        *,
+        population: int,
+        outcome: float | None,
+        spend: Spend,
     ) -> RandomisedAnswer:
-        """Return the ε-LDP answer of one person. The proof is beside the mechanism's code."""
+        """Return the ε-LDP answer of one person. The proof is beside the mechanism's code.
+
+        An outcome of None says that the person has nothing to tell: what the method sends then must
+        not depend on the secret, and is private like any other answer.
+        """
 
 
 def device_method(release: Release) -> DeviceMethod:

@@ -12,15 +12,18 @@ from sottovoce.shared.release import Release
 
 
 def privatise(
-    release: Release, secret: Secret, *, population: int, reward: float, ledger: AnyLedger
+    release: Release, secret: Secret, *, population: int, reward: float | None, ledger: AnyLedger
 ) -> RandomisedAnswer:
     """Return the ε-LDP answer of one person, and spend ε.
+
+    A person without an outcome (``reward`` is None) sends the answer of somebody who has nothing to
+    tell, by the same mechanism and at the same price: who sent nothing would tell just that.
 
     If no cell is contested, the answer is empty and costs nothing, unless the person is asked for
     the reward.
     """
     outcome = finite_float(reward)
-    if outcome is None or not 0 <= outcome <= 1:
+    if reward is not None and (outcome is None or not 0 <= outcome <= 1):
         raise RewardError(must("a reward", "be a number in [0, 1]", kind_of(reward)))
     experiment = release.experiment
 

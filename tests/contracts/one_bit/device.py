@@ -18,7 +18,7 @@ def choose(release: Release, policy: BinPolicy) -> tuple[int, tuple[int, ...]]:
 
 
 def privatise(
-    release: Release, secret: Secret, *, population: int, outcome: float, spend: Spend
+    release: Release, secret: Secret, *, population: int, outcome: float | None, spend: Spend
 ) -> RandomisedAnswer:
     """Return the bit as a byte, and the arm that it is about."""
     (policy,) = release.bins
@@ -29,7 +29,7 @@ def privatise(
     told, other = odds(release.experiment.populations[population].epsilon)
     spend()
     # An outcome of 0.3 counts as good for 3 people in 10, with the float as the fraction it is.
-    good, all_outcomes = outcome.as_integer_ratio()
+    good, all_outcomes = (0 if outcome is None else outcome).as_integer_ratio()
     bit = secret.arm == arm and secrets.randbelow(all_outcomes) < good
     truly = secrets.randbelow(told + other) < told
     return RandomisedAnswer(bytes([bit if truly else not bit]), question)

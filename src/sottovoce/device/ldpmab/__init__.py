@@ -11,7 +11,7 @@ def choose(release: Release, policy: BinPolicy) -> tuple[int, tuple[int, ...]]:
 
 
 def privatise(
-    release: Release, secret: Secret, *, population: int, outcome: float, spend: Spend
+    release: Release, secret: Secret, *, population: int, outcome: float | None, spend: Spend
 ) -> RandomisedAnswer:
     """Return Ṽ of every contested cell, then Ũ of every contested cell.
 
@@ -19,8 +19,9 @@ def privatise(
     Ṽ = V + (4/ε)·ξ,  Ũ = U + (4/ε)·ζ                               (eq. privacymechanism)
 
     Every person adds noise to V and U of every contested cell, whether they are in that cell or
-    not: a cell without noise would reveal where the person is not. A person in a settled bin, or
-    with an arm that is no longer live, has V = U = 0 everywhere, and the same noise.
+    not: a cell without noise would reveal where the person is not. A person in a settled bin, with
+    an arm that is no longer live, or without an outcome has V = U = 0 everywhere, and the same
+    noise.
     """
     cells = len(release.cells)
     if cells == 0:
@@ -30,7 +31,7 @@ def privatise(
     spend()
     values = [0.0] * (2 * cells)
     position = release.positions.get((secret.path, secret.arm))
-    if position is not None:
+    if position is not None and outcome is not None:
         values[position] = outcome
         values[cells + position] = 1.0
     return RandomisedAnswer(tuple(add_noise(values)))

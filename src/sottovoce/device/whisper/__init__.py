@@ -20,7 +20,7 @@ def choose(release: Release, policy: BinPolicy) -> tuple[int, tuple[int, ...]]:
 
 
 def privatise(
-    release: Release, secret: Secret, *, population: int, outcome: float, spend: Spend
+    release: Release, secret: Secret, *, population: int, outcome: float | None, spend: Spend
 ) -> RandomisedAnswer:
     """Return the packed set for one question (``shared/whisper/questions.py`` lists them)."""
     experiment = release.experiment
@@ -31,7 +31,7 @@ def privatise(
     cell: int | None
     if entry.cells == EVERYBODY:
         mechanism = reward_mechanism(experiment)
-        cell, value = 0, 2 * outcome - 1
+        cell, value = (None, 0.0) if outcome is None else (0, 2 * outcome - 1)
     else:
         layout = cell_layout(release, population=population, by_arm=entry.by_arm)
         if layout is None:  # no cell is contested

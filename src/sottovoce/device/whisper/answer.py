@@ -43,13 +43,19 @@ def own_cell(
 
 
 def true_answer(
-    release: Release, layout: CellLayout, question: Question, *, secret: Secret, outcome: float
+    release: Release,
+    layout: CellLayout,
+    question: Question,
+    *,
+    secret: Secret,
+    outcome: float | None,
 ) -> tuple[int | None, float]:
     """Return the person's cell, if there is one, and value in [-1, 1]."""
     cells = layout.mechanism
     whole = layout.indices.get((secret.path, secret.arm if layout.by_arm else None))
-    if whole is None:
-        # "Elsewhere" is the last cell. If there is none, the answer is pure noise.
+    if whole is None or outcome is None:
+        # Somebody without a cell, or with nothing to tell. "Elsewhere" is the last cell. If there
+        # is none, the answer is pure noise.
         return (cells.mechanism.cells - 1 if cells.elsewhere else None), 0.0
     half = -1
     if question.feature is not None:
