@@ -28,7 +28,7 @@ from support.paths import ROOT
 PINNED = Path(__file__).with_name("public_api.txt")
 WIRE = [
     *("report_to_bytes", "report_from_bytes", "report_to_json", "report_from_json"),
-    *("release_to_bytes", "release_from_bytes", "release_to_json", "release_from_json"),
+    *("release_to_json", "release_from_json", "release_id", "release_of"),
     *("batch_to_bytes", "batch_from_bytes"),
 ]
 

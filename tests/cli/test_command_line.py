@@ -27,7 +27,7 @@ def test_the_demo_leaves_a_picture_and_says_what_was_learned(tmp_path: Path) -> 
     done = run("demo", "--users", "300", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stdout.split())
-    assert re.match(r"Status page: http://127\.0\.0\.1:\d+/experiments/[0-9a-f]{16}\b", said)
+    assert re.match(r"Status page: http://127\.0\.0\.1:\d+/experiments/[0-9a-f]{64}\b", said)
     assert "300 people took part; each sent one report and spent ε = 1." in said
     assert "arms at random bring 0.500, the best arm for everyone 0.831" in said
     assert "Replaying the log of 300 reports gives the same releases." in said
@@ -81,7 +81,7 @@ def test_a_replay_says_where_a_database_disagrees_with_its_log(tmp_path: Path) -
         server.wait_until_learned(experiment)
     good = run("replay", "--database", url)
     assert good.returncode == 0
-    assert f"{experiment.fingerprint} (experiment): 300 reports" in good.stdout
+    assert f"{experiment.short} (experiment): 300 reports" in good.stdout
     assert "agrees" in good.stdout
     with closing(sqlite3.connect(tmp_path / "reports.db")) as database, database:
         database.execute("UPDATE release SET position = position + 1 WHERE version = 2")

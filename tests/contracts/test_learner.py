@@ -40,15 +40,14 @@ def test_a_learner_counts_the_reports_of_real_devices(make: Make) -> None:
             assert learner.status().reports == expected
 
 
-def wrong_reports(report: sv.Report, newest: int) -> list[tuple[sv.Rejection, sv.Report]]:
+def wrong_reports(report: sv.Report, not_yet: bytes) -> list[tuple[sv.Rejection, sv.Report]]:
     """Reports with one thing wrong, each with why it is refused."""
     because = sv.Rejection
     payload: Any = report.payload
     longer = payload + (b"\0" if isinstance(payload, bytes) else (0.0,))
     wrong = [
-        (because.UNKNOWN_EXPERIMENT, replace(report, experiment="0" * 16)),
-        (because.UNKNOWN_RELEASE, replace(report, release=0)),
-        (because.UNKNOWN_RELEASE, replace(report, release=newest + 1)),
+        (because.UNKNOWN_RELEASE, replace(report, release=bytes(12))),
+        (because.UNKNOWN_RELEASE, replace(report, release=not_yet)),
         (because.UNKNOWN_POPULATION, replace(report, population=3)),
         (because.WRONG_LENGTH, replace(report, payload=longer)),
         (because.WRONG_LENGTH, replace(report, payload=report.payload[:-1])),
@@ -77,7 +76,9 @@ def test_what_is_wrong_is_refused_with_its_reason_and_changes_nothing(make: Make
         learner.receive(anybody(rng, learner.release()))
     before = learner.to_json()
     report = report_of(rng, learner.release())
-    for reason, wrong in wrong_reports(report, newest=1):
+    for reason, wrong in wrong_reports(
+        report, wire.release_id(replace(learner.release(), version=2))
+    ):
         with pytest.raises(sv.ReportRejected) as caught:
             learner.receive(wrong)
         assert caught.value.reason is reason
@@ -107,7 +108,7 @@ def history_of(make: Make, rng: random.Random, count: int, **settings: Any) -> l
         release = rng.choice(releases) if rng.random() < 0.5 else learner.release()
         data = wire.report_to_bytes(anybody(rng, release))
         if rng.random() < 0.2:
-            data = spoil(rng, data, newest=learner.release().version)
+            data = spoil(rng, data)
         reports.append(data)
         verdict(learner.receive, data)
         if releases[-1].version != learner.release().version:
@@ -143,11 +144,15 @@ def test_the_order_of_reports_between_two_steps_does_not_matter(
             break
         reports = [anybody(rng, release) for _ in range(10)]  # until the next step
         for learner in learners:
+            # Where sums are floats, so are chances, and the texts may differ in their last digits.
+            mine = wire.release_id(learner.release())
             for report in reports:
-                learner.receive(report)
+                learner.receive(replace(report, release=mine))
             rng.shuffle(reports)
     first, second = (json.loads(learner.to_json()) for learner in learners)
     assert release.version > 1
+    ids = first.pop("ids"), second.pop("ids")
+    assert compare is close or ids[0] == ids[1]
     compare(first, second)
 
 
@@ -227,7 +232,6 @@ def test_every_release_is_valid_on_the_wire_and_follows_the_last(make: Make) -> 
     assert len(releases) > 1
     for release in releases:
         assert wire.release_from_json(wire.release_to_json(release)) == release
-        assert wire.release_from_bytes(wire.release_to_bytes(release)) == release
         assert release.experiment == learner.experiment
         assert [policy.path for policy in release.bins] == list(release.partition.leaves())
 

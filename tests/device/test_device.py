@@ -9,6 +9,7 @@ import pytest
 import sottovoce as sv
 from factories import CONTEXT, experiment, grown
 from sottovoce.device.ldpmab import laplace
+from sottovoce.shared import wire
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy
 
@@ -25,8 +26,8 @@ def test_a_report_tells_of_the_bin_and_arm_when_epsilon_is_huge() -> None:
     expected = [0.0] * 6
     expected[arm], expected[3 + arm] = 0.25, 1.0
     assert report.payload == pytest.approx(expected, abs=1e-3)
-    assert report.experiment == release.experiment.fingerprint
-    assert (report.release, report.population, len(report.nonce)) == (1, 0, 16)
+    assert report.release == wire.release_id(release)
+    assert (report.population, len(report.nonce)) == (0, 16)
 
 
 def test_arms_are_drawn_by_the_propensities_of_the_bin() -> None:
@@ -87,7 +88,7 @@ def test_a_report_belongs_to_the_release_under_which_the_arm_was_chosen() -> Non
     device.choose(CONTEXT)
     device.follow(learner.release())
     report = device.report(reward=1)
-    assert report.release == 1
+    assert report.release == wire.release_id(first)
     assert len(report.payload) == 2 * len(first.cells)
 
 
@@ -136,8 +137,9 @@ def test_a_logged_row_has_nothing_to_do_with_a_choice_that_waits(tmp_path: Path)
     device = sv.Device(first, population="clinic-b", ledger=ledger)
     device.choose(CONTEXT)
     device.follow(learner.release())
-    assert device.report_logged(CONTEXT, arm="coach", reward=1).release == learner.release().version
-    assert device.report(reward=1).release == first.version
+    newest = wire.release_id(learner.release())
+    assert device.report_logged(CONTEXT, arm="coach", reward=1).release == newest
+    assert device.report(reward=1).release == wire.release_id(first)
 
 
 def test_everyone_spends_the_same_and_the_ledger_says_on_what(tmp_path: Path) -> None:

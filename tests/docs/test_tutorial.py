@@ -72,4 +72,4 @@ def test_the_tutorial_prints_the_fingerprint_of_its_experiment(tmp_path: Path) -
     path = tmp_path / "walking.toml"
     path.write_text(dict(FILES)["walking.toml"])
     fingerprint = sv.Experiment.from_toml(path).fingerprint
-    assert set(re.findall(r"experiments/([0-9a-f]{16})", TUTORIAL)) == {fingerprint}
+    assert set(re.findall(r"experiments/([0-9a-f]{64})", TUTORIAL)) == {fingerprint}

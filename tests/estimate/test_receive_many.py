@@ -42,7 +42,7 @@ def whispered(rng: random.Random, learner: sv.Learner, count: int) -> list[bytes
         report = person(rng, release, population=population, logged=logged)
         data = wire.report_to_bytes(report)
         if rng.random() < 0.3:
-            data = spoil(rng, data, newest=learner.release().version)
+            data = spoil(rng, data)
         reports.append(data)
         verdict(learner.receive, data)
         if releases[-1].version != learner.release().version:
@@ -61,7 +61,7 @@ def numbered(rng: np.random.Generator, world: World, count: int) -> list[bytes]:
         report = world.message(rng, release, population).report
         data = wire.report_to_bytes(replace(report, nonce=dice.randbytes(16)))
         if dice.random() < 0.2:
-            data = spoil(dice, data, newest=learner.release().version)
+            data = spoil(dice, data)
         reports += [data] * dice.choice([1, 1, 1, 2])
         verdict(learner.receive, data)
         if releases[-1].version != learner.release().version:

@@ -17,6 +17,7 @@ from recordings.cases import LOGS, SIMULATIONS, Log, Simulation
 from sottovoce import wire
 from sottovoce.lab.environments import Environment, Exponential, Floats, Slope, Symmetric
 from sottovoce.lab.simulation import Auxiliary, Result, simulate
+from sottovoce.shared.experiment import canonical_json
 
 HERE = Path(__file__).parent
 
@@ -90,20 +91,27 @@ def replayed(log: Log, reports: list[bytes]) -> dict[str, Any]:
     for position, report in enumerate(reports, start=1):
         learner.receive(wire.report_from_bytes(report))
         if not releases or learner.release().version != releases[-1][1]:
-            text = wire.release_to_json(learner.release())
-            releases.append(
-                [position, learner.release().version, sha256(text.encode()).hexdigest()]
-            )
+            releases.append([position, learner.release().version, digest(learner.release())])
     status = learner.status()
     return {
         "releases": releases,
-        "last": json.loads(wire.release_to_json(learner.release())),
+        "last": as_recorded(learner.release()),
         "history": [[dated.reports, *asdict(dated.event).values()] for dated in learner.history()],
         "certificates": [list(asdict(each).values()) for each in learner.certificates()],
         "estimates": [list(asdict(each).values()) for each in learner.estimates()],
         "diagnosis": [list(asdict(each).values()) for each in learner.diagnosis().sources],
         "late": [status.late_reports, status.dropped_cells],
     }
+
+
+def as_recorded(release: sv.Release) -> dict[str, Any]:
+    """Return a release as it was written when the recordings were made, by wire version 1."""
+    return {"sottovoce": 1, "kind": "release", **release.to_table()}
+
+
+def digest(release: sv.Release) -> str:
+    """Return the SHA-256 of that text."""
+    return sha256(canonical_json(as_recorded(release))).hexdigest()
 
 
 def run(case: Simulation) -> Result:
@@ -120,7 +128,7 @@ def summary(result: Result) -> dict[str, Any]:
     """Return the numbers of a run, short enough to keep."""
     events = [[dated.reports, *asdict(dated.event).values()] for dated in result.history]
     try:
-        release = sha256(wire.release_to_json(result.release).encode()).hexdigest()
+        release = digest(result.release)
     except sv.ExperimentError:  # a baseline has no release
         release = None
     quarters = np.linspace(0, len(result.regret) - 1, 5).astype(int)

@@ -12,7 +12,7 @@ import pytest
 
 import sottovoce as sv
 from recordings.cases import LOGS, SIMULATIONS
-from recordings.record import HERE, replayed, run, summary
+from recordings.record import HERE, as_recorded, replayed, run, summary
 from sottovoce import wire
 
 ROUNDING = 1e-7
@@ -48,7 +48,7 @@ def test_many_at_once_give_the_same_release(name: str) -> None:
     learner = sv.Learner(LOGS[name].experiment)
     assert set(learner.receive_many(recorded_reports(name))) == {None}
     then = json.loads((HERE / f"{name}.json").read_text())
-    assert json.loads(wire.release_to_json(learner.release())) == then["last"]
+    assert json.loads(json.dumps(as_recorded(learner.release()))) == then["last"]
 
 
 @pytest.mark.parametrize("name", SIMULATIONS)

@@ -101,7 +101,7 @@ def test_a_batch_stores_what_is_good_in_it(server: LocalServer) -> None:
     release = release_of(server, WHISPER)
     one, two, three = (report_for(release) for _ in range(3))
     other = report_for(release_of(server, LDPMAB))
-    unknown = two[:4] + bytes(8) + two[12:]
+    unknown = two[:4] + bytes(12) + two[16:]
     body = wire.batch_to_bytes([one, b"", two, one, two[:-1], unknown, other, three])
     answer = post(server, body, batch=True)
     assert answer.status == 200
@@ -110,7 +110,7 @@ def test_a_batch_stores_what_is_good_in_it(server: LocalServer) -> None:
     assert sorted(came["refused"], key=lambda each: each["index"]) == [
         {"index": 1, "reason": "truncated"},
         {"index": 4, "reason": "wrong length"},
-        {"index": 5, "reason": "unknown experiment"},
+        {"index": 5, "reason": "unknown release"},
     ]
 
 
@@ -132,9 +132,8 @@ def test_each_reason_has_its_status(server: LocalServer, report: bytes, kind: st
     nan, count = float("nan"), (len(of_numbers) - 38) // 8
     spoiled = [
         (b"", 400, "truncated" if kind == COMPACT else "malformed"),
-        (report[:4] + bytes(8) + report[12:], 404, "unknown experiment"),
-        (report[:12] + b"\xff\xff\0\0" + report[16:], 404, "unknown release"),
-        (report[:12] + bytes(4) + report[16:], 404, "unknown release"),
+        (report[:4] + bytes(12) + report[16:], 404, "unknown release"),
+        (report[:15] + bytes([report[15] ^ 1]) + report[16:], 404, "unknown release"),
         (report[:16] + b"\x09\0" + report[18:], 404, "unknown population"),
         (report[:34] + b"\xff\xff" + report[36:], 422, "unknown question"),
         (report + b"\0", 422, "wrong length"),
@@ -145,7 +144,7 @@ def test_each_reason_has_its_status(server: LocalServer, report: bytes, kind: st
         spoiled += [
             (b"rubbish rubbish", 400, "malformed"),
             (report[:20], 400, "truncated"),
-            (report[:2] + b"\2" + report[3:], 400, "newer wire version"),
+            (report[:2] + b"\3" + report[3:], 400, "newer wire version"),
             (numbers(of_numbers, nan, 0.5), 422, "not finite"),
         ]
     before = [server.store.length(each.fingerprint) for each in (WHISPER, LDPMAB)]
@@ -160,7 +159,8 @@ def test_each_reason_of_json_has_its_status(server: LocalServer, report: bytes) 
     table = json.loads(as_json(report))
     of_numbers = json.loads(as_json(report_for(release_of(server, LDPMAB))))
     for change, status, reason in [
-        ({"sottovoce": 2}, 400, "newer wire version"),
+        ({"sottovoce": 3}, 400, "newer wire version"),
+        ({"sottovoce": 1}, 400, "malformed"),
         ({"nonce": table["nonce"].upper() + "Z"}, 400, "malformed"),
         ({"reward": 1}, 400, "malformed"),
         (of_numbers | {"payload": [float("nan")]}, 422, "not finite"),

@@ -42,7 +42,7 @@ def test_a_new_experiment_has_a_page() -> None:
     page = page_of(release)
     assert "walking · Sottovoce" in page.titles
     for words in (
-        release.experiment.fingerprint,
+        release.experiment.short,
         "ε = 1",
         "of 1,000 expected",
         "clinic-b",

@@ -22,8 +22,9 @@ from recordings.cases import LOGS
 from recordings.record import HERE
 from sottovoce import wire
 from sottovoce.server.keys import SigningKey
+from sottovoce.shared.experiment import canonical_json
+from sottovoce.shared.signed import SignedRelease, first_link, last_link
 from sottovoce.shared.whisper import subset
-from sottovoce.shared.wire import SignedRelease
 from support import specification as spec
 from support.paths import ROOT
 
@@ -33,15 +34,15 @@ EXAMPLES = [json.loads(text) for text in re.findall(r"```json\n(.*?)```", PAGE, 
 NO_NOISE = 64.0
 
 
-def releases_of(name: str) -> dict[int, dict[str, Any]]:
-    """Return every release that the recorded reports led to, from its canonical text."""
+def releases_of(name: str) -> dict[str, dict[str, Any]]:
+    """Return every release that the recorded reports led to, by its id, from its text."""
     learner = sv.Learner(LOGS[name].experiment)
     texts = {1: wire.release_to_json(learner.release())}
     reports, step = recorded(name), LOGS[name].experiment.release_every
     for start in range(0, len(reports), step):
         learner.receive_many(reports[start : start + step])
         texts[learner.release().version] = wire.release_to_json(learner.release())
-    return {version: spec.release_of(text) for version, text in texts.items()}
+    return {spec.release_id(text): spec.release_of(text) for text in texts.values()}
 
 
 def recorded(name: str) -> list[bytes]:
@@ -51,16 +52,14 @@ def recorded(name: str) -> list[bytes]:
 @pytest.mark.parametrize("name", LOGS)
 def test_recorded_reports_can_be_read_by_the_specification(name: str) -> None:
     releases = releases_of(name)
-    fingerprint = spec.fingerprint(releases[1]["experiment"])
+    for release in releases.values():
+        assert spec.fingerprint(release["experiment"]) == LOGS[name].experiment.fingerprint
     kinds: Counter[str] = Counter()
     for data in recorded(name):
         report = spec.read_report(data)
         theirs = wire.report_from_bytes(data)
         release = releases[report.release]
-        assert report.experiment == fingerprint
-        assert report[:4] == (
-            *(theirs.experiment, theirs.release, theirs.population, theirs.nonce.hex()),
-        )
+        assert report[:3] == (theirs.release.hex(), theirs.population, theirs.nonce.hex())
         if report.question is None:
             cells = spec.whole_cells(release, by_arm=True)
             assert report.payload == list(theirs.payload)
@@ -108,7 +107,7 @@ def split_release(experiment: sv.Experiment) -> sv.Release:
         {"bin": "111", **contested},
     ]
     table["reward_share"] = 30
-    return wire.release_from_json(json.dumps(table))
+    return wire.release_from_json(canonical_json(table).decode())
 
 
 @pytest.mark.parametrize("certified", [False, True])
@@ -223,7 +222,7 @@ def package_mechanism(epsilon: float, mechanism: spec.Mechanism) -> subset.Signe
 
 
 def test_the_examples_on_the_page_are_right() -> None:
-    with_set, with_numbers, an_experiment, a_release, _ = EXAMPLES
+    with_set, with_numbers, an_experiment, a_release, _, _ = EXAMPLES
     for example in (with_set, with_numbers):
         report = wire.report_from_json(json.dumps(example))
         assert json.loads(wire.report_to_json(report)) == example
@@ -253,12 +252,22 @@ def test_real_numbers_are_written_as_the_specification_says(value: float) -> Non
 def test_a_signed_release_is_verified_as_the_specification_says(tmp_path: Path) -> None:
     key = SigningKey.create(tmp_path / "key")
     text = wire.release_to_json(split_release(experiment()))
-    signed = json.loads(key.sign(text).to_json())
+    before = first_link(experiment().fingerprint)
+    signed = json.loads(key.sign(text, before=before).to_json())
     assert signed["key"] == hashlib.sha256(key.public).hexdigest()[:16]
     Ed25519PublicKey.from_public_bytes(key.public).verify(
-        bytes.fromhex(signed["signature"]), spec.signed_bytes(signed["release"])
+        bytes.fromhex(signed["signature"]), spec.signed_bytes(signed["before"], signed["release"])
     )
-    assert SignedRelease.from_json(json.dumps(signed).encode()).text == text
+    assert SignedRelease.from_json(spec.canonical(signed).encode()).text == text
+
+
+def test_links_are_as_the_specification_says() -> None:
+    texts = ["first", "second", "third"]
+    links = spec.links(experiment().fingerprint, texts)
+    for count in range(len(texts) + 1):
+        hashes = [wire.release_hash(text) for text in texts[:count]]
+        found = last_link(first_link(experiment().fingerprint), hashes)
+        assert found.hex() == links[count]
 
 
 def test_every_reason_to_refuse_is_on_the_page() -> None:

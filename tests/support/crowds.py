@@ -26,6 +26,7 @@ from sottovoce.lab.driver import Driver
 from sottovoce.lab.environments import Rows, behaviour, draw_people
 from sottovoce.lab.simulation import Auxiliary
 from sottovoce.lab.whisper.policy import WhisperPolicy
+from sottovoce.shared.wire import release_id
 from support.insides import copy_of, whisper_state_of
 from support.people import meet
 from support.states import audit_of
@@ -188,7 +189,7 @@ def estimator_on(experiment: sv.Experiment, state: State) -> WhisperEstimator:
     release = release_of(experiment, state)
     past = WhisperReleases(experiment)
     past.record(release)
-    return WhisperEstimator(release, state, past)
+    return WhisperEstimator(release, state, past, [release_id(release)])
 
 
 # --- one batch of reports -------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """A small server for custodians: a real learner behind plain HTTP on the loopback address."""
 
 import gzip
-import hashlib
 import json
 import threading
 from collections import Counter
@@ -14,9 +13,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import sottovoce as sv
 from sottovoce.device.transport import Request, Response
+from sottovoce.server.catalogue import Chain
 from sottovoce.shared import wire
 from sottovoce.shared.errors import Refused
-from sottovoce.shared.wire import SignedRelease, key_id, message
+from sottovoce.shared.signed import SignedRelease, block_to_json, key_id, message
 
 ADDRESS = "https://example.org/sottovoce"
 
@@ -33,6 +33,9 @@ class CustodianServer:
 
     def __init__(self, experiment: sv.Experiment) -> None:
         self.learner = sv.Learner(experiment)
+        self.chain = Chain(experiment.fingerprint)
+        self.versions: dict[bytes, int] = {}
+        self._note_release()
         self.log: dict[bytes, bytes] = {}
         self.sent: Counter[tuple[bytes, bytes]] = Counter()
         self.batches: list[int] = []
@@ -51,15 +54,21 @@ class CustodianServer:
         return self._key.public_key().public_bytes_raw().hex()
 
     def document(self) -> bytes:
-        text = wire.release_to_json(self.learner.release())
+        release = self.learner.release()
+        text, before = wire.release_to_json(release), self.chain.before(release.version)
         key = key_id(bytes.fromhex(self.key))
-        return SignedRelease(key, self._key.sign(message(text)), text).to_json()
+        return SignedRelease(before, key, self._key.sign(message(before, text)), text).to_json()
+
+    def _note_release(self) -> None:
+        release = self.learner.release()
+        if release.version > len(self.versions):
+            self.chain.add(wire.release_to_json(release))
+            self.versions[wire.release_id(release)] = release.version
 
     def transport(self, request: Request) -> Response:
         """Answer without a network."""
         path = request.url.removeprefix(ADDRESS)
-        tag = request.headers.get("If-None-Match", "")
-        status, headers, body = self.answer(request.method, path, request.body or b"", tag)
+        status, headers, body = self.answer(request.method, path, request.body or b"")
         return Response(status, {name.lower(): value for name, value in headers.items()}, body)
 
     def take(self, reports: list[bytes]) -> dict[str, Any]:
@@ -77,17 +86,20 @@ class CustodianServer:
                 refused.append({"index": index, "reason": error.reason.value})
                 continue
             self.log[report.nonce] = body
+            self._note_release()
             stored += 1
         return {"stored": stored, "repeated": repeated, "refused": refused}
 
-    def answer(
-        self, method: str, path: str, body: bytes, tag: str
-    ) -> tuple[int, dict[str, str], bytes]:
+    def answer(self, method: str, path: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
         with self._lock:
             if method == "GET":
-                if path != f"/experiments/{self.experiment.fingerprint}/releases/current":
+                at = f"/experiments/{self.experiment.fingerprint}/"
+                if path.startswith(at + "chain/"):
+                    hashes = self.chain.block(int(path.removeprefix(at + "chain/")))
+                    return 200, {}, block_to_json(hashes)
+                if path != at + "releases/current":
                     return 404, {}, b'{"error": "no such experiment"}'
-                return self._instead("release") or self._release(tag)
+                return self._instead("release") or self._release()
             if instead := self._instead("before"):
                 return instead
             reports = wire.batch_from_bytes(body) if path == "/reports/batch" else [body]
@@ -98,13 +110,9 @@ class CustodianServer:
         came = self.hook(stage)
         return None if came is None else (*came, b"later")
 
-    def _release(self, tag: str) -> tuple[int, dict[str, str], bytes]:
-        document = self.document()
-        mine = f'"{hashlib.sha256(document).hexdigest()[:32]}"'
-        if tag == mine:
-            return 304, {"ETag": mine}, b""
+    def _release(self) -> tuple[int, dict[str, str], bytes]:
         self.releases.append(self.learner.release().version)
-        return 200, {"ETag": mine, "Content-Encoding": "gzip"}, gzip.compress(document)
+        return 200, {"Content-Encoding": "gzip"}, gzip.compress(self.document())
 
 
 @contextmanager
@@ -120,8 +128,7 @@ def serving(experiment: sv.Experiment) -> Iterator[CustodianServer]:
             self._do(self.rfile.read(int(self.headers["Content-Length"])))
 
         def _do(self, body: bytes) -> None:
-            tag = self.headers.get("If-None-Match", "")
-            status, headers, said = server.answer(self.command, self.path, body, tag)
+            status, headers, said = server.answer(self.command, self.path, body)
             try:
                 self.send_response(status)
                 for name, value in {**headers, "Content-Length": str(len(said))}.items():

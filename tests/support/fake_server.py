@@ -1,11 +1,11 @@
 """A server in memory: a real learner behind the HTTP of the service."""
 
 import gzip
-import hashlib
 import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -13,8 +13,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import sottovoce as sv
 from sottovoce.device.transport import Request, Response
+from sottovoce.server.catalogue import Chain
 from sottovoce.shared import wire
-from sottovoce.shared.wire import SignedRelease, key_id, message
+from sottovoce.shared.signed import SignedRelease, block_to_json, key_id, message
 
 ADDRESS = "https://sottovoce.test/api"
 
@@ -26,9 +27,9 @@ class Key:
         self._private = Ed25519PrivateKey.generate()
         self.public = self._private.public_key().public_bytes_raw()
 
-    def sign(self, text: str) -> bytes:
-        signature = self._private.sign(message(text))
-        return SignedRelease(key_id(self.public), signature, text).to_json()
+    def sign(self, text: str, before: bytes = bytes(32)) -> bytes:
+        signature = self._private.sign(message(before, text))
+        return SignedRelease(before, key_id(self.public), signature, text).to_json()
 
     def sign_bytes(self, data: bytes) -> bytes:
         return self._private.sign(data)
@@ -49,7 +50,9 @@ class FakeServer:
         self.online = True
         self.seen: list[Request] = []
         self.bodies: dict[bytes, bytes] = {}
-        self.tags: list[str | None] = []
+        self.releases = [self.learner.release()]
+        self.chain = Chain(self.experiment)
+        self.chain.add(wire.release_to_json(self.learner.release()))
 
     def __call__(self, request: Request) -> Response:
         self.seen.append(request)
@@ -63,12 +66,26 @@ class FakeServer:
         return self(request)
 
     def document(self, release: sv.Release | None = None) -> bytes:
-        return self.key.sign(wire.release_to_json(release or self.learner.release()))
+        """A release as the server signs it; one of its own continues its chain."""
+        release = release or self.learner.release()
+        while len(self.releases) < release.version - 1:
+            self.publish(replace(self.releases[-1], version=len(self.releases) + 1))
+        if len(self.releases) < release.version:
+            self.publish(release)
+        return self.key.sign(wire.release_to_json(release), self.chain.before(release.version))
+
+    def publish(self, release: sv.Release) -> None:
+        """Add a release to the chain, without a learner."""
+        self.releases.append(release)
+        self.chain.add(wire.release_to_json(release))
 
     def answer(self, request: Request) -> Response:
         path = "/" + request.url.split("/", 3)[3]
         if request.method == "GET" and path.endswith("/releases/current"):
             return self._release(request, path)
+        if request.method == "GET" and "/chain/" in path:
+            hashes = self.chain.block(int(path.rsplit("/", 1)[1]))
+            return Response(200, {}, block_to_json(hashes))
         if request.method == "POST" and path.endswith("/reports"):
             return self._one(request.body or b"")
         if request.method == "POST" and path.endswith("/reports/batch"):
@@ -78,16 +95,11 @@ class FakeServer:
     def _release(self, request: Request, path: str) -> Response:
         if f"/experiments/{self.experiment}/" not in path:
             return answer(404, {"error": "there is no such experiment"})
-        body = self.document()
-        tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+        body = self.document(self.releases[-1])
         headers = {name.lower(): value for name, value in request.headers.items()}
-        self.tags.append(headers.get("if-none-match"))
-        if headers.get("if-none-match") == tag:
-            return Response(304, {"etag": tag}, b"")
         if headers.get("accept-encoding") == "gzip":
-            packed = gzip.compress(body)
-            return Response(200, {"etag": tag, "content-encoding": "gzip"}, packed)
-        return Response(200, {"etag": tag}, body)
+            return Response(200, {"content-encoding": "gzip"}, gzip.compress(body))
+        return Response(200, {}, body)
 
     def _one(self, body: bytes) -> Response:
         try:
@@ -113,6 +125,8 @@ class FakeServer:
             return 0
         self.learner.receive(report)
         self.bodies[report.nonce] = body
+        if self.learner.release().version > len(self.releases):
+            self.publish(self.learner.release())
         return 1
 
 

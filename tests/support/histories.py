@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sottovoce as sv
+from sottovoce.shared import wire
 
 EPSILONS = [0.5, 1.0, 4.0, 16.0, 64.0, 1024.0]
 
@@ -75,5 +76,4 @@ def report_of(
     """Put values into a report in the order of the release's cells."""
     rewards = tuple(values[cell][0] for cell in release.cells)
     pulls = tuple(values[cell][1] for cell in release.cells)
-    fingerprint = release.experiment.fingerprint
-    return sv.Report(fingerprint, release.version, population, bytes(16), rewards + pulls)
+    return sv.Report(wire.release_id(release), population, bytes(16), rewards + pulls)

@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 import sottovoce as sv
 from sottovoce.shared import wire
 from sottovoce.shared.release import Release
-from sottovoce.shared.wire import SignedRelease, nonce_of
+from sottovoce.shared.signed import SignedRelease
+from sottovoce.shared.wire import nonce_of
 
 # How many reports each of them sends at once, at most.
 SIZES = (1, 1, 20, 60)

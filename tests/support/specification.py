@@ -16,8 +16,7 @@ KINDS = ["CONTRAST", "LEVEL", "MASS", "OUTCOME", "COUNT", "RANKED", "REWARD", "L
 
 
 class Report(NamedTuple):
-    experiment: str
-    release: int
+    release: str
     population: int
     nonce: str
     question: int | None
@@ -37,8 +36,8 @@ def number(data: bytes) -> int:
 
 
 def read_report(data: bytes) -> Report:
-    assert data[:3] == b"sv\x01"
-    common = (data[4:12].hex(), number(data[12:16]), number(data[16:18]), data[18:34].hex())
+    assert data[:3] == b"sv\x02"
+    common = (data[4:16].hex(), number(data[16:18]), data[18:34].hex())
     if data[3] == 1:
         doubles = data[38:]
         assert len(doubles) == 8 * number(data[34:38])
@@ -60,7 +59,7 @@ def read_double(data: bytes) -> float:
 
 
 def read_batch(data: bytes) -> list[bytes]:
-    assert data[:4] == b"sv\x01\x04"
+    assert data[:4] == b"sv\x02\x04"
     count = number(data[4:8])
     lengths = [number(data[8 + 4 * i : 12 + 4 * i]) for i in range(count)]
     starts = [8 + 4 * count + sum(lengths[:i]) for i in range(count + 1)]
@@ -106,11 +105,23 @@ def real(value: float) -> str:
 
 
 def fingerprint(experiment: dict[str, Any]) -> str:
-    return hashlib.sha256(canonical(experiment).encode("ascii")).hexdigest()[:16]
+    return hashlib.sha256(canonical(experiment).encode("ascii")).hexdigest()
 
 
-def signed_bytes(text: str) -> bytes:
-    return b"sottovoce release 1\x0a" + text.encode("utf-8")
+def release_id(text: str) -> str:
+    return hashlib.sha256(text.encode("ascii")).hexdigest()[:24]
+
+
+def signed_bytes(before: str, text: str) -> bytes:
+    return b"sottovoce release 2\x0a" + bytes.fromhex(before) + text.encode("ascii")
+
+
+def links(experiment: str, texts: list[str]) -> list[str]:
+    """Return the link before the first release, and the link of each."""
+    found = [hashlib.sha256(b"sottovoce chain 1\x0a" + bytes.fromhex(experiment)).digest()]
+    for text in texts:
+        found.append(hashlib.sha256(found[-1] + hashlib.sha256(text.encode()).digest()).digest())
+    return [each.hex() for each in found]
 
 
 def point_of(experiment: dict[str, Any], context: dict[str, Any]) -> list[float]:

@@ -25,9 +25,9 @@ def numbers(data: bytes, *values: float) -> bytes:
     return data[:3] + b"\1" + data[4:34] + count
 
 
-def spoil(rng: random.Random, data: bytes, *, newest: int) -> bytes:
+def spoil(rng: random.Random, data: bytes) -> bytes:
     """Damage a report in one of many ways; some of them leave it as good as it was."""
-    release, question = struct.pack("<I", newest + 1), struct.pack("<H", rng.randrange(20))
+    question = struct.pack("<H", rng.randrange(20))
     ways = [
         b"",
         data[: rng.randrange(len(data))],
@@ -36,13 +36,13 @@ def spoil(rng: random.Random, data: bytes, *, newest: int) -> bytes:
         data[:-1],
         data[:-1] + rng.randbytes(1),
         b"sw" + data[2:],
-        data[:2] + b"\2" + data[3:],  # a newer wire version
+        data[:2] + b"\3" + data[3:],  # a newer wire version
+        data[:2] + b"\1" + data[3:],  # an older one
         data[:2] + b"\0" + data[3:],
         data[:3] + bytes([rng.randrange(6)]) + data[4:],
-        data[:4] + rng.randbytes(8) + data[12:],  # another experiment
-        data[:12] + bytes(4) + data[16:],
-        data[:12] + release + data[16:],  # known one day, perhaps
-        data[:12] + b"\xff" * 4 + data[16:],
+        data[:4] + rng.randbytes(12) + data[16:],  # another release
+        data[:4] + bytes(12) + data[16:],
+        data[:4] + b"\xff" * 12 + data[16:],
         data[:16] + struct.pack("<H", rng.randrange(5)) + data[18:],
         data[:34] + question + data[36:],
         data[:36] + bytes([rng.randrange(5)]) + data[37:],

@@ -11,6 +11,7 @@ from factories import CONTRAST, COUNT, LEVEL, LOGGED_LEVEL, MASS, OUTCOME, RANKE
 from sottovoce.device.method import Secret
 from sottovoce.device.whisper.answer import true_answer
 from sottovoce.device.whisper.subset import OperatingSystem, whisper
+from sottovoce.shared import wire
 from sottovoce.shared.whisper.cells import cell_layout
 from sottovoce.shared.whisper.questions import Question, questions_of
 
@@ -86,8 +87,7 @@ def person(
         mechanism = layout.mechanism.mechanism
         payload = whisper(mechanism, cell=cell, value=value, draws=Seeded(rng))
     return sv.Report(
-        release.experiment.fingerprint,
-        release.version,
+        wire.release_id(release),
         population,
         rng.randbytes(16),
         payload,

@@ -70,7 +70,7 @@ def test_no_raw_value_reaches_a_report_a_log_line_or_a_saved_state(people: list[
 
 
 def test_the_arm_is_not_told_by_anything_but_the_noisy_numbers(people: list[sv.Report]) -> None:
-    fields = {(r.experiment, r.population, len(r.nonce), type(r.payload)) for r in people}
+    fields = {(r.population, len(r.nonce), type(r.payload)) for r in people}
     assert len(fields) == 1
     assert len({report.nonce for report in people}) == len(people)
 
@@ -81,7 +81,7 @@ def bad_uses() -> list[Any]:
     learner = sv.Learner(experiment())
     choose, logged = device.choose, device.report_logged
     raw_json = f'{{"age": {AGE}, "reward": {REWARD}, "name": "Lindqvist"}}'
-    named = wire.report_to_json(sv.Report("0" * 16, 1, 0, bytes(16), ())).replace(
+    named = wire.report_to_json(sv.Report(bytes(12), 0, bytes(16), ())).replace(
         "{", f'{{"reward": {REWARD}, ', 1
     )
     strange = named.replace('"reward"', '"Lindqvist"')
@@ -105,12 +105,12 @@ def bad_uses() -> list[Any]:
         lambda: wire.report_from_json(raw_json[:-5]),
         lambda: wire.report_from_json(named),
         lambda: wire.release_from_json(raw_json),
-        lambda: learner.receive(sv.Report("0" * 16, 1, 0, bytes(16), (AGE, BMI, REWARD))),
+        lambda: learner.receive(sv.Report(bytes(12), 0, bytes(16), (AGE, BMI, REWARD))),
         lambda: learner.receive(
-            sv.Report(experiment().fingerprint, 1, 0, bytes(16), (AGE, BMI, REWARD))
+            sv.Report(wire.release_id(learner.release()), 0, bytes(16), (AGE, BMI, REWARD))
         ),
         lambda: learner.receive(
-            sv.Report(experiment().fingerprint, 1, 0, bytes(16), (AGE * 1e6,) * 6)
+            sv.Report(wire.release_id(learner.release()), 0, bytes(16), (AGE * 1e6,) * 6)
         ),
         lambda: sv.Learner.from_json(raw_json),
         lambda: sv.Learner.from_json(raw_json[:-5]),

@@ -140,7 +140,7 @@ class Replay(Command, extra="server"):
             for each in results:
                 verdict = "agrees" if each.agrees else "DISAGREES"
                 counts = f"{each.reports:,} reports, {each.releases:,} releases"
-                say(f"{each.experiment} ({each.name}): {counts}: {verdict}")
+                say(f"{each.experiment[:16]} ({each.name}): {counts}: {verdict}")
                 for trouble in each.troubles:
                     say(f"  {trouble}")
         if not all(each.agrees for each in results):

@@ -8,7 +8,7 @@ from sottovoce.device.encode import encode
 from sottovoce.device.ledger import AnyLedger, OneReport
 from sottovoce.device.method import Secret, device_method
 from sottovoce.device.privatise import privatise
-from sottovoce.shared import check
+from sottovoce.shared import check, wire
 from sottovoce.shared.errors import DeviceError, must
 from sottovoce.shared.experiment import TARGET
 from sottovoce.shared.release import Release
@@ -112,8 +112,7 @@ class Device:
             release, secret, population=self._population, reward=reward, ledger=self._ledger
         )
         return Report(
-            experiment=release.experiment.fingerprint,
-            release=release.version,
+            release=wire.release_id(release),
             population=self._population,
             nonce=secrets.token_bytes(16),
             payload=answer.payload,

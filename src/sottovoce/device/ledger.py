@@ -129,7 +129,7 @@ class Ledger:
             f"  {'when (UTC)':<26}{'experiment':<40}{'release':>8}{'ε':>10}",
         ]
         lines += [
-            f"  {each.moment:<26}{f'{each.name} ({each.experiment})':<40}"
+            f"  {each.moment:<26}{f'{each.name} ({each.experiment[:16]})':<40}"
             f"{each.release:>8}{each.epsilon:>10g}"
             for each in entries
         ]

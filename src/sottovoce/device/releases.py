@@ -4,14 +4,16 @@ The server, a cache or the network may be hostile. So the device limits the size
 when it unpacks it, verifies the signature, and only then reads the release. It refuses a release of
 another experiment, and ignores one that is older than the release in use.
 
-The device never sends an ETag of the server back to it: by an ETag made for a single device the
-server could recognise that device. The device computes the tag of its release itself.
+A newer release must continue the one in use: the chain of hashes (``shared/signed.py``) has to lead
+from one to the other. A server that tells this device another history than before is found out.
+
+No request carries anything that somebody else chose. The device sends no ETag, and asks for the
+chain in blocks that are the same for everyone.
 """
 
-import hashlib
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from sottovoce.device import signature
@@ -20,6 +22,7 @@ from sottovoce.shared import wire
 from sottovoce.shared.errors import (
     DeviceError,
     ExperimentError,
+    ForkError,
     Rejection,
     SignatureError,
     TransportError,
@@ -27,26 +30,47 @@ from sottovoce.shared.errors import (
     must,
 )
 from sottovoce.shared.release import Release
-from sottovoce.shared.wire import SignedRelease, key_id, message
+from sottovoce.shared.signed import (
+    BLOCK,
+    SignedRelease,
+    block_from_json,
+    block_of,
+    first_link,
+    key_id,
+    last_link,
+    message,
+)
 
 LARGEST_RELEASE = 64 * 1024 * 1024
 """The most bytes of a signed release, unpacked: enough for about a hundred thousand bins."""
 
+LARGEST_BLOCK = 64 * 1024
+"""The most bytes of a block of the chain, unpacked; 256 hashes take a quarter of it."""
+
+MOST_BLOCKS = 4096
+"""The most blocks of the chain that a device asks for at once: a million releases."""
+
+_HEADERS = {
+    "Accept": "application/json",
+    "Accept-Encoding": "gzip",
+    "User-Agent": "sottovoce",
+}
+
+Look = Generator[Request, Response | None, "Verified"]
+"""Yields requests, is sent the responses, and returns a release."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A release with a signature by a trusted key.
-
-    document: the signed release as it came, unpacked, so that it can be verified again.
-    """
+    """A release with a signature by a trusted key."""
 
     release: Release
-    document: bytes
+    signed: SignedRelease
 
     @property
-    def tag(self) -> str:
-        """The ETag of the release, computed from its bytes alone."""
-        return f'"{hashlib.sha256(self.document).hexdigest()[:32]}"'
+    def document(self) -> bytes:
+        """The signed release in its one form, so that it can be kept and verified again."""
+        return self.signed.to_json()
 
 
 class Releases:
@@ -55,13 +79,14 @@ class Releases:
     experiment: its fingerprint.
     keys: the public keys that are trusted, in hexadecimal digits.
     known: the release in use, once there is one.
+    answer: the last answer of the server, or None if none came.
     """
 
     def __init__(self, server: str, *, experiment: str, keys: Sequence[str]) -> None:
         if not server.startswith(("http://", "https://")):
             raise TransportError("a server's address must begin with http:// or https://")
-        if not isinstance(experiment, str) or not re.fullmatch("[0-9a-f]{16}", experiment):
-            rule = "be the 16 hexadecimal digits of its fingerprint"
+        if not isinstance(experiment, str) or not re.fullmatch("[0-9a-f]{64}", experiment):
+            rule = "be the 64 hexadecimal digits of its fingerprint"
             raise ExperimentError(must("experiment", rule, repr(experiment)))
         trusted = [_key(each) for each in ([keys] if isinstance(keys, str) else keys)]
         if not trusted:
@@ -69,29 +94,74 @@ class Releases:
         self.server, self.experiment = server.rstrip("/"), experiment
         self._keys = {key_id(public): public for public in trusted}
         self.known: Verified | None = None
+        self.answer: Response | None = None
 
-    def request(self) -> Request:
-        """Return the request for the current release."""
-        headers = {"Accept": "application/json", "Accept-Encoding": "gzip"}
-        headers["User-Agent"] = "sottovoce"
-        if self.known is not None:
-            headers["If-None-Match"] = self.known.tag
-        url = f"{self.server}/experiments/{self.experiment}/releases/current"
-        return Request("GET", url, headers)
+    def newest(self) -> Look:
+        """Ask for the current release; return it, or the known one if that is not older."""
+        found = self.verify((yield from self._ask("releases/current", most=LARGEST_RELEASE)))
+        return (yield from self.continued(found))
 
-    def newest(self, response: Response | None) -> Verified:
-        """Return the release in an answer, verified, or the known one if that is not older."""
+    def version(self, version: int) -> Look:
+        """Ask for any release by its version, and return it verified."""
+        found = self.verify((yield from self._ask(f"releases/{version}", most=LARGEST_RELEASE)))
+        if found.release.version != version:
+            raise ForkError(must("a release", f"be version {version}", found.release.version))
+        return found
+
+    def continued(self, found: Verified) -> Look:
+        """Return a release that continues the known one, or the known one if that is not older."""
+        known = self.known
+        if known is None:
+            if found.release.version == 1 and found.signed.before != first_link(self.experiment):
+                raise ForkError("the first release must begin the chain; it names another history")
+            return found
+        before, now = known.release.version, found.release.version
+        if now == before and found.signed.link != known.signed.link:
+            raise ForkError(
+                f"there must be one release {now}; the server sent a second one, with another text"
+                " or another history: the last good one is kept"
+            )
+        if now <= before:
+            return known
+        hashes = yield from self._hashes(after=before, until=now - 1)
+        if last_link(known.signed.link, hashes) != found.signed.before:
+            raise ForkError(
+                f"release {now} must continue release {before}, which is in use; its history is"
+                f" another one: release {before} is kept"
+            )
+        return found
+
+    def _hashes(
+        self, *, after: int, until: int
+    ) -> Generator[Request, Response | None, list[bytes]]:
+        """Ask for the hashes of the releases between two."""
+        if until <= after:
+            return []
+        first, last = block_of(after + 1), block_of(until)
+        if last - first >= MOST_BLOCKS:
+            rule = f"take at most {MOST_BLOCKS * BLOCK} releases at once"
+            raise ForkError(must("a newer release", rule, until - after))
+        hashes: list[bytes] = []
+        for block in range(first, last + 1):
+            body = yield from self._ask(f"chain/{block}", most=LARGEST_BLOCK)
+            try:
+                hashes += block_from_json(body)
+            except WireError as error:
+                raise ForkError(f"the server must send its chain of releases; {error}") from None
+            if len(hashes) < min(until, (block + 1) * BLOCK) - first * BLOCK:
+                ends = first * BLOCK + len(hashes)
+                raise ForkError(must("the chain", f"go up to release {until}", f"{ends} only"))
+        return hashes[after - first * BLOCK : until - first * BLOCK]
+
+    def _ask(self, what: str, *, most: int) -> Generator[Request, Response | None, bytes]:
+        url = f"{self.server}/experiments/{self.experiment}/{what}"
+        self.answer = response = yield Request("GET", url, dict(_HEADERS))
         if response is None:
             raise TransportError("the server must be reachable; no answer came")
-        if response.status == 304 and self.known is not None:
-            return self.known
         if response.status != 200:
             came = f"status {response.status}"
-            raise TransportError(must("the server", "send its release", came))
-        found = self.verify(_unpacked(response.body))
-        if self.known is not None and found.release.version <= self.known.release.version:
-            return self.known
-        return found
+            raise TransportError(must("the server", f"send {what}", came))
+        return _unpacked(response.body, most=most)
 
     def verify(self, document: bytes) -> Verified:
         """Return the release, or raise; no part of an unsigned release is used.
@@ -104,17 +174,13 @@ class Releases:
             if error.reason == Rejection.NEWER_WIRE:
                 raise
             # For example the login page of a hotel network, which answers every request.
-            trouble = "the server must send a signed release; got something else"
+            trouble = f"the server must send a signed release; {error.requirement}"
             raise TransportError(trouble) from None
         public = self._keys.get(signed.key)
         if public is None:
             rule = f"be signed by one of {sorted(self._keys)}"
             raise SignatureError(must("a release", rule, signed.key))
-        try:
-            signed_bytes = message(signed.text)
-        except UnicodeEncodeError:
-            raise SignatureError("a release must be Unicode text; got half a character") from None
-        if not signature.verify(public, signed.signature, signed_bytes):
+        if not signature.verify(public, signed.signature, message(signed.before, signed.text)):
             raise SignatureError(
                 f"a release must carry a good signature; that of {signed.key} is not"
             )
@@ -122,19 +188,19 @@ class Releases:
         if release.experiment.fingerprint != self.experiment:
             rule = f"be of experiment {self.experiment}"
             raise DeviceError(must("a release", rule, release.experiment.fingerprint))
-        return Verified(release, document)
+        return Verified(release, signed)
 
 
-def _unpacked(body: bytes) -> bytes:
+def _unpacked(body: bytes, *, most: int) -> bytes:
     # Judged by the bytes: some HTTP libraries unpack the body and leave the header that says gzip.
     if body.startswith(b"\x1f\x8b"):  # gzip
         unpacker = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
         try:
-            body = unpacker.decompress(body, LARGEST_RELEASE + 1)
+            body = unpacker.decompress(body, most + 1)
         except zlib.error:
             raise TransportError("a packed answer must be gzip data; it is damaged") from None
-    if len(body) > LARGEST_RELEASE:
-        raise TransportError(f"a release must have at most {LARGEST_RELEASE} bytes; got more")
+    if len(body) > most:
+        raise TransportError(f"an answer must have at most {most} bytes; got more")
     return body
 
 

@@ -132,15 +132,14 @@ class Session:
 
     def _refresh(self) -> Steps[bool]:
         self._next_look = self._clock() + self._refresh_every
-        response = yield self._releases.request()
         try:
-            newest = self._releases.newest(response)
+            newest = yield from self._releases.newest()
             moved = newest is not self._releases.known
             if moved:
                 self._adopt(newest)
         except SottovoceError as error:
             self._next_look = self._clock()
-            self._looking.failed(response)
+            self._looking.failed(self._releases.answer)
             # Only the text is kept: the error itself would keep the caller's frames alive.
             self._trouble = str(error)
             if isinstance(error, TransportError):
@@ -203,7 +202,10 @@ class Session:
         self._releases.known = verified
 
     def _is_newer(self, verified: Verified, *, than: bytes) -> bool:
-        """Compare with the release that another process may have kept in the meantime."""
+        """Compare with the release that another process may have kept in the meantime.
+
+        Two texts under one version are never both kept: the first one stays.
+        """
         try:
             other = self._releases.verify(than)
         except SottovoceError:

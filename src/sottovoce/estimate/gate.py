@@ -37,8 +37,10 @@ class PastReleases(Protocol):
     def record(self, release: Release) -> None:
         """Add the newest release."""
 
-    def check(self, report: Report) -> Hashable | None:
+    def check(self, report: Report, version: int) -> Hashable | None:
         """Refuse what does not fit its release; return the form of its bytes, if it has any.
+
+        version: of the release that the report names.
 
         All is checked but what the bytes hold. Bytes of one form are equally long, and are unpacked
         together. ``str`` of a form says what they must hold.
@@ -56,26 +58,45 @@ class Batch:
     """Reports that are to be counted, and differ in nothing but their nonces and their bytes.
 
     report: speaks for all of them, but for its bytes.
+    version: of the release that they were made for.
     count: how many there are.
     values (rows, …): their bytes, unpacked; a row of zeros is not counted. None without bytes.
     """
 
     report: Report
+    version: int
     count: int
     values: Values | None
 
 
 class Gate:
-    """Knows what every release has asked for, from the first to the newest."""
+    """Knows what every release has asked for, from the first to the newest.
+
+    ids: of the releases that ``past`` has recorded, the first one first.
+    """
 
     def __init__(
-        self, experiment: Experiment, past: PastReleases | None = None, *, newest: int = 0
+        self,
+        experiment: Experiment,
+        past: PastReleases | None = None,
+        *,
+        ids: Sequence[bytes] = (),
     ) -> None:
         self.experiment = experiment
-        self.newest = newest
+        self._versions = {each: version for version, each in enumerate(ids, start=1)}
         if past is None:
             past = method_part(experiment.settings.name, "estimate").past_releases(experiment)
         self._past = cast(PastReleases, past)
+
+    @property
+    def newest(self) -> int:
+        """The version of the newest release; 0 before the first."""
+        return len(self._versions)
+
+    @property
+    def ids(self) -> list[bytes]:
+        """The ids of all releases, the first one first."""
+        return list(self._versions)
 
     def publish(self, release: Release) -> None:
         """Take reports for the next release, too."""
@@ -86,7 +107,7 @@ class Gate:
             rule = f"be version {self.newest + 1}"
             raise StateError(must("the next release", rule, release.version))
         self._past.record(release)
-        self.newest = release.version
+        self._versions[wire.release_id(release)] = release.version
 
     def check_many(self, reports: Sequence[bytes]) -> list[Rejection | None]:
         """Say of each compact report why it is not counted, or None."""
@@ -97,15 +118,15 @@ class Gate:
 
     def read(self, report: Report) -> Batch:
         """Return a report that is to be counted, or raise ReportRejected."""
-        form = self._check(report)
+        version, form = self._check(report)
         if form is None:
-            return Batch(report, 1, None)
+            return Batch(report, version, 1, None)
         payload = np.frombuffer(cast(bytes, report.payload), dtype=np.uint8)
         values, valid = self._past.unpack(form, payload[np.newaxis])
         if not valid[0]:
             what, came = "a report's payload", "something else"
             raise rejected(Rejection.MALFORMED, what, f"be {form}", came)
-        return Batch(report, 1, values)
+        return Batch(report, version, 1, values)
 
     def read_many(self, reports: Sequence[bytes]) -> tuple[list[Rejection | None], list[Batch]]:
         """Return the verdict on each compact report, and those that are to be counted.
@@ -114,21 +135,21 @@ class Gate:
         """
         verdicts: list[Rejection | None] = [None] * len(reports)
         batches: list[Batch] = []
-        packed: dict[Hashable, list[tuple[Report, list[int]]]] = {}
+        packed: dict[Hashable, list[tuple[Report, int, list[int]]]] = {}
         for indices in _alike(reports):
             try:
                 report = wire.report_from_bytes(reports[indices[0]])
-                form = self._check(report)
+                version, form = self._check(report)
             except Refused as refused:
                 for index in indices:
                     verdicts[index] = refused.reason
                 continue
             if form is None:
-                batches.append(Batch(report, len(indices), None))
+                batches.append(Batch(report, version, len(indices), None))
             else:
-                packed.setdefault(form, []).append((report, indices))
+                packed.setdefault(form, []).append((report, version, indices))
         for form, alike in packed.items():
-            order = [index for _, indices in alike for index in indices]
+            order = [index for _, _, indices in alike for index in indices]
             length = len(cast(bytes, alike[0][0].payload))  # of each; and the payload comes last
             payloads = b"".join([reports[index][-length:] for index in order])
             data = np.frombuffer(payloads, dtype=np.uint8).reshape(len(order), length)
@@ -136,28 +157,34 @@ class Gate:
             for row in np.flatnonzero(~valid).tolist():
                 verdicts[order[row]] = Rejection.MALFORMED
             end = 0
-            for report, indices in alike:
+            for report, version, indices in alike:
                 start, end = end, end + len(indices)
                 if count := int(np.count_nonzero(valid[start:end])):
-                    batches.append(Batch(report, count, values[start:end]))
+                    batches.append(Batch(report, version, count, values[start:end]))
         return verdicts, batches
 
-    def _check(self, report: Report) -> Hashable | None:
+    def _check(self, report: Report) -> tuple[int, Hashable | None]:
+        """Return the version of a report's release, and the form of its bytes."""
         if not isinstance(report, Report):
             came = f"a {type(report).__name__}: decode it with sottovoce.wire"
             raise rejected(Rejection.MALFORMED, "what a learner gets", "be a Report", came)
-        fingerprint = self.experiment.fingerprint
-        if report.experiment != fingerprint:
-            what, rule = "a report's experiment", f"be {fingerprint}"
-            raise rejected(Rejection.UNKNOWN_EXPERIMENT, what, rule, report.experiment)
-        if not 1 <= report.release <= self.newest:
-            what, rule = "a report's release", f"lie between 1 and {self.newest}"
-            raise rejected(Rejection.UNKNOWN_RELEASE, what, rule, report.release)
+        version = self._versions.get(report.release)
+        if version is None:
+            rule = f"be the id of one of {self.newest} releases"
+            raise rejected(Rejection.UNKNOWN_RELEASE, "a report's release", rule, "another one")
         populations = self.experiment.populations
         if not 0 <= report.population < len(populations):
             what, rule = "a report's population", f"be below {len(populations)}"
             raise rejected(Rejection.UNKNOWN_POPULATION, what, rule, report.population)
-        return self._past.check(report)
+        return version, self._past.check(report, version)
+
+
+def saved_ids(release: Release, table: dict[str, Any]) -> list[bytes]:
+    """Read the ids of all releases up to one from a saved learner; raise ValueError otherwise."""
+    ids = [bytes.fromhex(each) for each in table["ids"]]
+    if len(set(ids)) != release.version or ids[-1] != wire.release_id(release):
+        raise ValueError("the ids of its releases are not those of its release")
+    return ids
 
 
 def _alike(reports: Sequence[bytes]) -> list[list[int]]:

@@ -14,7 +14,7 @@ from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
 
-STATE_VERSION = 4
+STATE_VERSION = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +115,7 @@ class Learner:
             "sottovoce": STATE_VERSION,
             "kind": "learner",
             "release": self.release().to_table(),
+            "ids": [each.hex() for each in self._estimator.gate.ids],
             "reports": self._reports,
             "late_reports": self._late_reports,
             "dropped_cells": self._dropped_cells,
@@ -163,7 +164,7 @@ class Learner:
     def _count(self, batches: Sequence[Batch]) -> None:
         """Add reports to the sums, and look at them when it is time."""
         for batch in batches:
-            if batch.report.release != self.release().version:
+            if batch.version != self.release().version:
                 self._late_reports += batch.count
             self._dropped_cells += self._estimator.absorb(batch)
             self._reports[batch.report.population] += batch.count

@@ -28,7 +28,7 @@ from sottovoce.shared import wire
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
 from sottovoce.shared.schema import Numeric
-from sottovoce.shared.wire import SignedRelease
+from sottovoce.shared.signed import SignedRelease
 
 BATCH = 5000
 # Reports that are made by real devices; sent again and again, each time with a new nonce.

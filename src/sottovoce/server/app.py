@@ -34,6 +34,7 @@ ROUTES: tuple[tuple[str, str, endpoints.Endpoint], ...] = (
     ("GET", "/experiments/{experiment}/releases/current", endpoints.current_release),
     ("GET", "/experiments/{experiment}/releases/{version}", endpoints.past_release),
     ("GET", "/experiments/{experiment}/releases", endpoints.list_releases),
+    ("GET", "/experiments/{experiment}/chain/{block}", endpoints.chain),
     ("GET", "/experiments/{experiment}/status", endpoints.status),
     ("GET", "/experiments/{experiment}/certificates", endpoints.certificates),
     ("GET", "/experiments/{experiment}/estimates", endpoints.estimates),
@@ -49,6 +50,7 @@ ROUTES: tuple[tuple[str, str, endpoints.Endpoint], ...] = (
     ("OPTIONS", "/reports", endpoints.options),
     ("OPTIONS", "/reports/batch", endpoints.options),
     ("OPTIONS", "/experiments/{experiment}/releases/{version}", endpoints.options),
+    ("OPTIONS", "/experiments/{experiment}/chain/{block}", endpoints.options),
 )
 
 
@@ -78,6 +80,7 @@ MIDDLEWARE = {
     "/reports/batch": [Middleware(BrowserCORS, **_CORS)],
     "/experiments/{experiment}/releases/current": [Middleware(CORSMiddleware, **_CORS)],
     "/experiments/{experiment}/releases/{version}": [Middleware(CORSMiddleware, **_CORS)],
+    "/experiments/{experiment}/chain/{block}": [Middleware(CORSMiddleware, **_CORS)],
 }
 
 

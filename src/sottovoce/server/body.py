@@ -16,7 +16,7 @@ COMPACT = "application/octet-stream"
 JSON = "application/json"
 
 MALFORMED = (Rejection.MALFORMED, Rejection.TRUNCATED, Rejection.NEWER_WIRE)
-UNKNOWN = (Rejection.UNKNOWN_EXPERIMENT, Rejection.UNKNOWN_POPULATION, Rejection.UNKNOWN_RELEASE)
+UNKNOWN = (Rejection.UNKNOWN_POPULATION, Rejection.UNKNOWN_RELEASE)
 
 
 def status_of(reason: Rejection) -> int:

@@ -5,7 +5,8 @@ speaks of something newer than it knows.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sottovoce.estimate.gate import Gate
@@ -15,16 +16,44 @@ from sottovoce.shared import wire
 from sottovoce.shared.errors import Rejection, WireError
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
+from sottovoce.shared.signed import BLOCK, first_link, next_link
 
-_UNKNOWN = frozenset((Rejection.UNKNOWN_EXPERIMENT, Rejection.UNKNOWN_RELEASE))
+
+class Chain:
+    """The hashes of all releases of an experiment, and the links that follow from them.
+
+    Any thread may read it: it only ever grows.
+    """
+
+    def __init__(self, fingerprint: str) -> None:
+        self._hashes: list[bytes] = []
+        self._links = [first_link(fingerprint)]
+
+    def add(self, text: str) -> None:
+        """Add the text of the next release."""
+        hashed = wire.release_hash(text)
+        self._links.append(next_link(self._links[-1], hashed))
+        self._hashes.append(hashed)
+
+    def before(self, version: int) -> bytes:
+        """Return the link that a release names: that of the version before it."""
+        return self._links[version - 1]
+
+    def block(self, number: int) -> list[bytes]:
+        """Return the hashes of one block of releases; none where there is no such block."""
+        return self._hashes[number * BLOCK : (number + 1) * BLOCK]
 
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """The newest release of an experiment; ``signed`` is ready to be sent."""
+    """The newest release of an experiment, and the chain up to it.
+
+    signed: the release, ready to be sent.
+    """
 
     release: Release
     signed: bytes
+    chain: Chain
 
 
 class Catalogue:
@@ -39,6 +68,8 @@ class Catalogue:
         self._store = store
         self._key = key
         self._gates: dict[str, Gate] = {}
+        self._chains: dict[str, Chain] = {}
+        self._experiment_of: dict[bytes, str] = {}  # by the id of each release
 
     def refresh(self) -> None:
         """Look for new experiments and releases."""
@@ -47,52 +78,52 @@ class Catalogue:
             for fingerprint, text in self._store.experiments():
                 if fingerprint not in self._gates:
                     self._gates[fingerprint] = Gate(Experiment.from_table(json.loads(text)))
+                    self._chains[fingerprint] = Chain(fingerprint)
         for fingerprint, gate in self._gates.items():
             if newest.get(fingerprint, 0) > gate.newest:
                 self._follow(fingerprint, gate)
 
-    def check(self, reports: Mapping[str, Sequence[bytes]]) -> dict[str, list[Rejection | None]]:
-        """Say why each report cannot be counted, or None; by experiment, as they are given.
+    def check(self, reports: Sequence[bytes]) -> list[tuple[str, Rejection | None]]:
+        """Return the experiment of each report, and why it cannot be counted, or None.
 
-        A refusal is for good. So before any report is refused for something that is unknown, the
+        A refusal is for good. So before any report is refused for a release that is unknown, the
         database is asked; if it cannot answer, StoreError is raised, and all have to come again.
         """
-        verdicts = {
-            fingerprint: self._check(fingerprint, some) for fingerprint, some in reports.items()
-        }
-        unknown = {
-            fingerprint: [i for i, verdict in enumerate(some) if verdict in _UNKNOWN]
-            for fingerprint, some in verdicts.items()
-        }
-        if any(unknown.values()):
+        ids = [wire.release_of(report) for report in reports]
+        if not all(each in self._experiment_of for each in ids):
             self.refresh()
-        for fingerprint, indices in unknown.items():
-            if indices and fingerprint in self._gates:
-                again = self._check(fingerprint, [reports[fingerprint][i] for i in indices])
-                for i, verdict in zip(indices, again, strict=True):
-                    verdicts[fingerprint][i] = verdict
+        places: defaultdict[str, list[int]] = defaultdict(list)
+        for place, each in enumerate(ids):
+            places[self._experiment_of.get(each, "")].append(place)
+        verdicts: list[tuple[str, Rejection | None]] = [("", None)] * len(reports)
+        for fingerprint, at in places.items():
+            some = [reports[place] for place in at]
+            for place, refusal in zip(at, self._check(fingerprint, some), strict=True):
+                verdicts[place] = (fingerprint, refusal)
         return verdicts
 
     def _check(self, fingerprint: str, reports: Sequence[bytes]) -> list[Rejection | None]:
-        gate = self._gates.get(fingerprint)
-        if gate is None:
+        if not fingerprint:
             return [_without_gate(report) for report in reports]
-        return gate.check_many(reports)
+        return self._gates[fingerprint].check_many(reports)
 
     def _follow(self, fingerprint: str, gate: Gate) -> None:
-        release = None
+        release, chain = None, self._chains[fingerprint]
         for logged in self._store.releases(fingerprint, after=gate.newest):
             release = wire.release_from_json(logged.text)
             gate.publish(release)
+            chain.add(logged.text)
+            self._experiment_of[wire.release_id(release)] = fingerprint
         if release is not None:
-            signed = self._key.sign(wire.release_to_json(release)).to_json()
-            self.current[fingerprint] = Current(release, signed)
+            before = chain.before(release.version)
+            signed = self._key.sign(wire.release_to_json(release), before=before).to_json()
+            self.current[fingerprint] = Current(release, signed, chain)
 
 
 def _without_gate(report: bytes) -> Rejection:
-    """Refuse a report for an experiment that is not here, or bytes that are no report."""
+    """Refuse a report for a release that is not here, or bytes that are no report."""
     try:
         wire.report_from_bytes(report)
     except WireError as error:
         return error.reason
-    return Rejection.UNKNOWN_EXPERIMENT
+    return Rejection.UNKNOWN_RELEASE

@@ -24,6 +24,7 @@ from sottovoce.server.status import ExperimentStatus, Snapshot
 from sottovoce.server.worker import Worker
 from sottovoce.shared.errors import ExperimentError, StoreError, StoreFull
 from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.signed import BLOCK, block_to_json
 
 logger = logging.getLogger(__name__)
 
@@ -108,21 +109,39 @@ async def current_release(request: Request, worker: Worker) -> Response:
 async def past_release(request: Request, worker: Worker) -> Response:
     """Send any release, signed."""
     current = await _current(request, worker)
-    text = request.path_params["version"]
-    version = int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else 0
+    version = _number(request.path_params["version"]) or 0
     if version == current.release.version:
         return cached(request, current.signed, control=FOR_EVER)
     fingerprint = current.release.experiment.fingerprint
     found = await asyncio.to_thread(worker.store.release, fingerprint, version)
     if found is None:
         raise RequestFailed(404, "there is no such release of this experiment")
-    return cached(request, worker.key.sign(found.text).to_json(), control=FOR_EVER)
+    if version > current.release.version:  # another worker knows of it already
+        await worker.ingest.refresh()
+    signed = worker.key.sign(found.text, before=current.chain.before(version))
+    return cached(request, signed.to_json(), control=FOR_EVER)
+
+
+@endpoint
+async def chain(request: Request, worker: Worker) -> Response:
+    """Send the hashes of one block of releases, so that a device can check where it comes from."""
+    current = await _current(request, worker)
+    number = _number(request.path_params["block"])
+    hashes = [] if number is None else current.chain.block(number)
+    if not hashes:
+        raise RequestFailed(404, "there is no such block of releases")
+    control = FOR_EVER if len(hashes) == BLOCK else A_MOMENT
+    return cached(request, block_to_json(hashes), control=control)
 
 
 @endpoint
 async def list_releases(request: Request, worker: Worker) -> Response:
     """Say which releases there are: each from 1 to the current one."""
     return as_json({"current": (await _current(request, worker)).release.version})
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else None
 
 
 # How far it is.

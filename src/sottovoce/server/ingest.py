@@ -17,7 +17,7 @@ from sottovoce.server import metrics
 from sottovoce.server.catalogue import Catalogue
 from sottovoce.server.store.store import Store
 from sottovoce.shared.errors import Rejection
-from sottovoce.shared.wire import experiment_of, nonce_of
+from sottovoce.shared.wire import nonce_of
 
 # Reports that go into one commit, roughly: the last delivery may bring it above.
 MOST_TOGETHER = 20_000
@@ -108,30 +108,23 @@ class Ingest:
         """Check and store; what was refused is in no log, database or message."""
         begun = perf_counter()
         receipts = [Receipt() for _ in deliveries]
-        indices: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for d, delivery in enumerate(deliveries):
-            for index, report in enumerate(delivery):
-                indices[experiment_of(report)].append((d, index))
-        by_experiment = {
-            fingerprint: [deliveries[d][index] for d, index in at]
-            for fingerprint, at in indices.items()
-        }
-        verdicts = self._catalogue.check(by_experiment)
-        for fingerprint, reports in by_experiment.items():
-            refusals = verdicts[fingerprint]
-            good = [
-                (nonce_of(each), each)
-                for each, refusal in zip(reports, refusals, strict=True)
-                if refusal is None
-            ]
-            is_new = iter(self._store.append(fingerprint, good) if good else ())
-            for (d, index), refusal in zip(indices[fingerprint], refusals, strict=True):
-                if refusal is not None:
-                    receipts[d].refused.append(RefusedReport(index, refusal))
-                elif next(is_new):
-                    receipts[d].stored += 1
+        places = [(d, i) for d, delivery in enumerate(deliveries) for i in range(len(delivery))]
+        reports = [report for delivery in deliveries for report in delivery]
+        good: defaultdict[str, list[int]] = defaultdict(list)
+        for each, (fingerprint, refusal) in enumerate(self._catalogue.check(reports)):
+            if refusal is None:
+                good[fingerprint].append(each)
+            else:
+                d, index = places[each]
+                receipts[d].refused.append(RefusedReport(index, refusal))
+        for fingerprint, taken in good.items():
+            bodies = [(nonce_of(reports[each]), reports[each]) for each in taken]
+            for each, is_new in zip(taken, self._store.append(fingerprint, bodies), strict=True):
+                receipt = receipts[places[each][0]]
+                if is_new:
+                    receipt.stored += 1
                 else:
-                    receipts[d].repeated += 1
+                    receipt.repeated += 1
         _count(receipts, seconds=perf_counter() - begun)
         return receipts
 

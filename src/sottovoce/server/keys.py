@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sottovoce.shared.errors import SignatureError, must
-from sottovoce.shared.wire import SignedRelease, key_id, message
+from sottovoce.shared.signed import SignedRelease, key_id, message
 
 
 class SigningKey:
@@ -22,9 +22,9 @@ class SigningKey:
         self.public = private.public_key().public_bytes_raw()
         self.id = key_id(self.public)
 
-    def sign(self, text: str) -> SignedRelease:
-        """Sign the canonical JSON of a release."""
-        return SignedRelease(self.id, self._private.sign(message(text)), text)
+    def sign(self, text: str, *, before: bytes) -> SignedRelease:
+        """Sign the canonical JSON of a release, with the link of the version before it."""
+        return SignedRelease(before, self.id, self._private.sign(message(before, text)), text)
 
     @classmethod
     def create(cls, path: Path) -> "SigningKey":

@@ -5,6 +5,7 @@ from typing import Any
 
 from sottovoce.server.settings import ServerSettings
 from sottovoce.shared.methods import method_names
+from sottovoce.shared.wire import WIRE_VERSION
 
 Json = dict[str, Any]
 
@@ -26,12 +27,15 @@ _BODY = (400, 408, 413, 415, 422, 429, *_DATABASE)
 _TOKEN = (401, 403)
 
 _COUNT, _TEXT, _ANYTHING = {"type": "integer", "minimum": 0}, {"type": "string"}, Json()
-_FINGERPRINT = {"type": "string", "pattern": "^[0-9a-f]{16}$"}
+_FINGERPRINT = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+_HASH = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+_KEY = {"type": "string", "pattern": "^[0-9a-f]{16}$"}
 _IN_PATH: Json = {"in": "path", "required": True}
 _ABOUT = "The fingerprint of the experiment."
 _EXPERIMENT = {"name": "experiment", **_IN_PATH, "description": _ABOUT, "schema": _FINGERPRINT}
 _VERSIONS = {"type": "integer", "minimum": 1, "maximum": 2**32 - 1}
 _VERSION = {"name": "version", **_IN_PATH, "schema": _VERSIONS}
+_BLOCK = {"name": "block", **_IN_PATH, "schema": _COUNT}
 _KNOWN = {
     "name": "If-None-Match",
     "in": "header",
@@ -116,8 +120,9 @@ def _readable() -> Json:
         **{
             f"{path}/{at}": _operation(what, _ref(name), **of) for at, (what, name) in about.items()
         },
-        f"{path}/releases/current": _release("The newest release, signed.", _EXPERIMENT),
-        f"{path}/releases/{{version}}": _release("Any release, signed.", _EXPERIMENT, _VERSION),
+        f"{path}/releases/current": _cached("The newest release, signed.", "SignedRelease"),
+        f"{path}/releases/{{version}}": _cached("Any release, signed.", "SignedRelease", _VERSION),
+        f"{path}/chain/{{block}}": _cached("The hashes of 256 releases.", "Chain", _BLOCK),
         "/keys": _operation("The public key that signs.", _object(keys=_ANYTHING)),
         "/health": _operation("Whether this worker runs.", _object(status=_ANYTHING)),
         "/ready": _operation(ready, _object(status=_ANYTHING), errors=_DATABASE),
@@ -126,12 +131,12 @@ def _readable() -> Json:
     }
 
 
-def _release(summary: str, *path: Json) -> Json:
-    errors, parameters = (404, *_DATABASE), [*path, _KNOWN]
-    release = _operation(summary, _ref("SignedRelease"), errors=errors, parameters=parameters)
-    release["responses"]["200"]["headers"] = {"ETag": {"schema": _TEXT}}
-    release["responses"]["304"] = {"description": "The copy that one has is this one."}
-    return release
+def _cached(summary: str, name: str, *path: Json) -> Json:
+    errors, parameters = (404, *_DATABASE), [_EXPERIMENT, *path, _KNOWN]
+    found = _operation(summary, _ref(name), errors=errors, parameters=parameters)
+    found["responses"]["200"]["headers"] = {"ETag": {"schema": _TEXT}}
+    found["responses"]["304"] = {"description": "The copy that one has is this one."}
+    return found
 
 
 def _operation(
@@ -189,10 +194,9 @@ def _whole(least: int, most: int) -> Json:
 def _report(**answer: Any) -> Json:
     return _closed(
         {
-            "sottovoce": {"const": 1},
+            "sottovoce": {"const": WIRE_VERSION},
             "kind": {"const": "report"},
-            "experiment": _FINGERPRINT,
-            "release": _whole(0, 2**32 - 1),
+            "release": {"type": "string", "pattern": "^[0-9a-f]{24}$"},
             "population": _whole(0, 2**16 - 1),
             "nonce": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
             **answer,
@@ -239,11 +243,15 @@ def _schemas() -> Json:
             stored=_COUNT, repeated=_COUNT, refused=_list(_object(index=_COUNT, reason=_TEXT))
         ),
         "SignedRelease": _object(
-            sottovoce={"const": 1},
+            sottovoce={"const": WIRE_VERSION},
             kind={"const": "signed release"},
-            key=_FINGERPRINT,
+            before={**_HASH, "description": "The link of the version before."},
+            key=_KEY,
             signature={"type": "string", "pattern": "^[0-9a-f]{128}$"},
             release={"type": "string", "description": "The release's canonical JSON."},
+        ),
+        "Chain": _object(
+            sottovoce={"const": WIRE_VERSION}, kind={"const": "chain"}, hashes=_list(_HASH)
         ),
         "Experiment": _object(
             experiment=_FINGERPRINT, name=_TEXT, arms=_ANYTHING, populations=_ANYTHING

@@ -10,6 +10,7 @@ SottovoceError
 ├── OutboxError         reports that wait to be sent cannot be kept or read
 ├── TransportError      no answer came from the server, or one that no server would give
 ├── SignatureError      a release that nobody trusted has signed
+├── ForkError           a release that does not continue the history followed so far
 ├── RowsError           a custodian's file that cannot be used
 ├── StoreError          the server's database cannot be used just now
 │   ├── StoreDamaged    what the database holds does not follow from its log
@@ -98,6 +99,10 @@ class SignatureError(SottovoceError):
     """A release that nobody trusted has signed."""
 
 
+class ForkError(SottovoceError):
+    """A release that does not continue the history that was followed so far."""
+
+
 class RowsError(SottovoceError):
     """A custodian's file that cannot be used."""
 
@@ -125,7 +130,6 @@ class MissingExtra(SottovoceError, ImportError):
 class Rejection(Enum):
     """Why a report was not counted; a server counts each by its value."""
 
-    UNKNOWN_EXPERIMENT = "unknown experiment"
     UNKNOWN_RELEASE = "unknown release"
     UNKNOWN_POPULATION = "unknown population"
     UNKNOWN_QUESTION = "unknown question"

@@ -129,11 +129,17 @@ class Experiment:
 
     @cached_property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that change with any public setting.
+        """The SHA-256 of all public settings, as 64 hexadecimal digits.
 
-        Reports carry them, so that no report counts under other settings.
+        Devices, ledgers and journals pin the whole of it: two experiments with the same first
+        digits are found within minutes.
         """
-        return hashlib.sha256(canonical_json(self.to_table())).hexdigest()[:16]
+        return hashlib.sha256(canonical_json(self.to_table())).hexdigest()
+
+    @property
+    def short(self) -> str:
+        """The first 16 digits of the fingerprint, for people to read. Nothing is decided by it."""
+        return self.fingerprint[:16]
 
     def population_index(self, name: str) -> int:
         """Return the index of a population, the paper's m."""

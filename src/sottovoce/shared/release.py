@@ -158,7 +158,7 @@ def _check_policy(policy: BinPolicy, *, arms: int) -> None:
         raise malformed(f"the arms of bin {policy.path!r}", rule, named)
     chances = policy.propensities
     each_fits = len(chances) == len(policy.arms) and all(
-        isinstance(each, float | int) and 0 < each <= 1 for each in chances
+        type(each) is float and 0 < each <= 1 for each in chances
     )
     if not each_fits or not math.isclose(math.fsum(chances), 1, abs_tol=1e-9):
         rule = "be one for each live arm, > 0, and add up to 1"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class Report:
     """One randomised answer.
 
-    experiment: the fingerprint of the experiment it belongs to.
-    release: the version of the release it was made for.
+    release: the id of the release it was made for (``wire.release_id``). It names one text: a
+        report is read by that very text, or not at all.
     population: the index m of the population, 0 for the target.
     nonce: 16 random bytes, by which a server recognises a report that is sent twice.
     payload: with ``ldpmab``, Ṽ of each contested cell of that release, in order, then Ũ of each;
@@ -18,8 +18,7 @@ class Report:
     ranking: with ``whisper`` and public arms, the order of the arms that was drawn, likewise.
     """
 
-    experiment: str
-    release: int
+    release: bytes
     population: int
     nonce: bytes
     payload: tuple[float, ...] | bytes

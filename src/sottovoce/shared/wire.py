@@ -1,18 +1,17 @@
-"""The versioned wire format: reports and releases as compact bytes or as JSON.
+"""The versioned wire format: reports as compact bytes or as JSON, releases as canonical JSON.
 
 Bytes, little-endian:
 
-    numbers  "sv" | wire version u8 | 1 u8 | experiment 8 bytes | release u32 | population u16
-             | nonce 16 bytes | count u32 | count doubles                       (a report, ldpmab)
-    set      "sv" | wire version u8 | 3 u8 | experiment 8 bytes | release u32 | population u16
-             | nonce 16 bytes | question u16 | arms u8 | arms bytes: the ranking
+    numbers  "sv" | wire version u8 | 1 u8 | release 12 bytes | population u16 | nonce 16 bytes
+             | count u32 | count doubles                                        (a report, ldpmab)
+    set      "sv" | wire version u8 | 3 u8 | release 12 bytes | population u16 | nonce 16 bytes
+             | question u16 | arms u8 | arms bytes: the ranking
              | the packed set, to the end                                       (a report, whisper)
-    release  "sv" | wire version u8 | 2 u8 | length u32 | zlib of the release's JSON
     batch    "sv" | wire version u8 | 4 u8 | count u32 | count lengths u32 | the reports
 
-JSON carries the same under ``{"sottovoce": wire version, "kind": "report" or "release", …}``, and a
-signed release as ``{…, "kind": "signed release", "key": …, "signature": …, "release": text}``.
-Decoding checks the form only. Whether a report fits its release is checked by the learner's gate.
+JSON carries the same under ``{"sottovoce": wire version, "kind": "report", …}``. A release is JSON
+only, and has one form: what is not byte for byte canonical is refused, so that nobody can mark a
+copy. Decoding checks the form. Whether a report fits its release is checked by the learner's gate.
 """
 
 import hashlib
@@ -20,21 +19,24 @@ import json
 import math
 import re
 import struct
-import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, cast
 
 from sottovoce.shared.errors import Rejection, WireError, kind_of, malformed, must
 from sottovoce.shared.experiment import canonical_json
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
 
-WIRE_VERSION = 1
+WIRE_VERSION = 2
+
+ID_BYTES = 12
+"""How much of its release's hash a report carries: 96 bits, as many as fit in the old header."""
+
+NOT_CANONICAL = "a {} must be in its canonical form, byte for byte; got another text"
 
 _HEAD = struct.Struct("<2sBB")
-_REPORT = struct.Struct("<8sIH16s")
+_REPORT = struct.Struct(f"<{ID_BYTES}sH16s")
 _QUESTION = struct.Struct("<HB")
 _LENGTH = struct.Struct("<I")
 _NONCE_ENDS = _HEAD.size + _REPORT.size
@@ -42,18 +44,15 @@ _NONCE_BEGINS = _NONCE_ENDS - 16
 _RANKING_BEGINS = _NONCE_ENDS + _QUESTION.size
 _MAGIC = b"sv"
 _NUMBERS_KIND = 1
-_RELEASE_KIND = 2
 _SET_KIND = 3
 _BATCH_KIND = 4
-# A release of a million bins unpacks to less. This stops a hostile one.
-_LARGEST_RELEASE = 256 * 1024 * 1024
 
 
 def report_to_bytes(report: Report) -> bytes:
     """Write a report as bytes: 34, and then 4 + 8 for each number, or 3 + the packed set."""
     kind = _SET_KIND if isinstance(report.payload, bytes) else _NUMBERS_KIND
     head = _HEAD.pack(_MAGIC, WIRE_VERSION, kind) + _REPORT.pack(
-        bytes.fromhex(report.experiment), report.release, report.population, report.nonce
+        report.release, report.population, report.nonce
     )
     if isinstance(report.payload, bytes):
         coins = _QUESTION.pack(report.question, len(report.ranking)) + bytes(report.ranking)
@@ -69,7 +68,7 @@ def report_from_bytes(data: bytes) -> Report:
     least = _REPORT.size + counted
     if len(body) < least:
         raise _truncated("a report's header", f"have {least} bytes", len(body))
-    experiment, release, population, nonce = _REPORT.unpack_from(body)
+    release, population, nonce = _REPORT.unpack_from(body)
     rest = body[least:]
     payload: tuple[float, ...] | bytes
     if kind == _SET_KIND:
@@ -77,14 +76,12 @@ def report_from_bytes(data: bytes) -> Report:
         if len(rest) < arms:
             raise _truncated("a report's ranking", f"take {arms} bytes", len(rest))
         payload = rest[arms:]
-        return Report(
-            experiment.hex(), release, population, nonce, payload, question, tuple(rest[:arms])
-        )
+        return Report(release, population, nonce, payload, question, tuple(rest[:arms]))
     (count,) = _LENGTH.unpack_from(body, _REPORT.size)
     _check_length("the numbers of a report", expected=8 * count, came=len(rest))
     payload = struct.unpack(f"<{count}d", rest)
     _check_finite(payload)
-    return Report(experiment.hex(), release, population, nonce, payload)
+    return Report(release, population, nonce, payload)
 
 
 def header_of_set(data: bytes) -> bytes | None:
@@ -99,19 +96,19 @@ def header_of_set(data: bytes) -> bytes | None:
     return data[:_NONCE_BEGINS] + data[_NONCE_ENDS:ranking_ends]
 
 
-def experiment_of(data: bytes) -> str:
-    """Return the experiment of a compact report; for other bytes the result has no meaning."""
-    return data[4:12].hex()
+def release_of(data: bytes) -> bytes:
+    """Return the release's id in a compact report; for other bytes the result has no meaning."""
+    return data[_HEAD.size : _HEAD.size + ID_BYTES]
 
 
 def nonce_of(data: bytes) -> bytes:
     """Return the nonce of a compact report."""
-    return data[18:34]
+    return data[_NONCE_BEGINS:_NONCE_ENDS]
 
 
 def with_nonce(data: bytes, nonce: bytes) -> bytes:
     """Return a compact report with another nonce."""
-    return data[:18] + nonce + data[34:]
+    return data[:_NONCE_BEGINS] + nonce + data[_NONCE_ENDS:]
 
 
 def report_to_json(report: Report) -> str:
@@ -119,8 +116,7 @@ def report_to_json(report: Report) -> str:
     table: dict[str, Any] = {
         "sottovoce": WIRE_VERSION,
         "kind": "report",
-        "experiment": report.experiment,
-        "release": report.release,
+        "release": report.release.hex(),
         "population": report.population,
         "nonce": report.nonce.hex(),
     }
@@ -140,15 +136,14 @@ def report_from_json(text: str | bytes) -> Report:
 def report_from_table(value: Any) -> Report:
     """Read a report from JSON that is parsed already."""
     table = _checked_table(value, kind="report")
-    known = {"sottovoce", "kind", "experiment", "release", "population", "nonce"}
+    known = {"sottovoce", "kind", "release", "population", "nonce"}
     whispered = "set" in table
     known |= {"set", "question", "ranking"} if whispered else {"payload"}
-    payload = _hexadecimal(table, "set") if whispered else _numbers(table, "payload")
+    payload = hexadecimal(table, "set") if whispered else _numbers(table, "payload")
     report = Report(
-        _hexadecimal(table, "experiment", length=8).hex(),
-        _count(table, "release", most=2**32 - 1),
+        hexadecimal(table, "release", length=ID_BYTES),
         _count(table, "population", most=2**16 - 1),
-        _hexadecimal(table, "nonce", length=16),
+        hexadecimal(table, "nonce", length=16),
         payload,
         _count(table, "question", most=2**16 - 1) if whispered else 0,
         _ranking(table) if whispered else (),
@@ -182,89 +177,34 @@ def batch_from_bytes(data: bytes) -> list[bytes]:
 
 
 def release_to_json(release: Release) -> str:
-    """Write a release as canonical JSON, so that it can be signed and cached."""
-    table = {"sottovoce": WIRE_VERSION, "kind": "release", **release.to_table()}
-    return canonical_json(table).decode()
+    """Write a release as canonical JSON, so that it can be hashed, signed and cached."""
+    if "text" not in release.derived:
+        table = {"sottovoce": WIRE_VERSION, "kind": "release", **release.to_table()}
+        release.derived["text"] = canonical_json(table).decode()
+    return cast(str, release.derived["text"])
 
 
-def release_from_json(text: str | bytes) -> Release:
-    """Read a release from JSON."""
+def release_from_json(text: str) -> Release:
+    """Read a release from canonical JSON; refuse any other text, whatever it means."""
     try:
-        return Release.from_table(_table_from_json(text, kind="release"))
+        release = Release.from_table(table_from_json(text, kind="release"))
     except RecursionError:
         raise WireError(Rejection.MALFORMED, "a release must not be nested so deeply") from None
+    if release_to_json(release) != text:
+        raise WireError(Rejection.MALFORMED, NOT_CANONICAL.format("release"))
+    return release
 
 
-def release_to_bytes(release: Release) -> bytes:
-    """Write a release as bytes."""
-    packed = zlib.compress(release_to_json(release).encode(), level=9)
-    return _HEAD.pack(_MAGIC, WIRE_VERSION, _RELEASE_KIND) + _LENGTH.pack(len(packed)) + packed
+def release_hash(text: str) -> bytes:
+    """Return the SHA-256 of the canonical text of a release."""
+    return hashlib.sha256(text.encode()).digest()
 
 
-def release_from_bytes(data: bytes) -> Release:
-    """Read a release from bytes."""
-    _, body = _body(data, kinds=(_RELEASE_KIND,))
-    if len(body) < _LENGTH.size:
-        raise _truncated("a release", "have its length", "less")
-    (length,) = _LENGTH.unpack_from(body)
-    packed = body[_LENGTH.size :]
-    _check_length("the body of a release", expected=length, came=len(packed))
-    unpacker = zlib.decompressobj()
-    try:
-        text = unpacker.decompress(packed, _LARGEST_RELEASE)
-    except zlib.error as error:
-        raise WireError(Rejection.MALFORMED, "a release must be zlib data") from error
-    if not unpacker.eof or unpacker.unused_data:
-        rule = f"be one whole zlib stream of at most {_LARGEST_RELEASE} bytes"
-        raise malformed("the body of a release", rule, "something else")
-    return release_from_json(text)
-
-
-@dataclass(frozen=True, slots=True)
-class SignedRelease:
-    """What a server publishes: the text of a release, and who signed it. Any cache may carry it.
-
-    key: the ``key_id`` of the public key.
-    signature: 64 bytes, Ed25519 (RFC 8032) over ``message(text)``.
-    text: the release in canonical JSON. It is a string inside of the document, so that a device
-        verifies the text as it came, and need not write the same JSON again.
-    """
-
-    key: str
-    signature: bytes
-    text: str
-
-    def to_json(self) -> bytes:
-        """Return the signed release as JSON."""
-        table = {
-            "sottovoce": WIRE_VERSION,
-            "kind": "signed release",
-            "key": self.key,
-            "signature": self.signature.hex(),
-            "release": self.text,
-        }
-        return json.dumps(table, separators=(",", ":")).encode()
-
-    @classmethod
-    def from_json(cls, data: bytes) -> "SignedRelease":
-        """Read a signed release from JSON. The device verifies the signature."""
-        table = _table_from_json(data, kind="signed release")
-        key = _hexadecimal(table, "key", length=8, of="a signed release").hex()
-        signature = _hexadecimal(table, "signature", length=64, of="a signed release")
-        text = table.get("release")
-        if not isinstance(text, str):
-            raise WireError(Rejection.MALFORMED, "a signed release must hold its release as text")
-        return cls(key, signature, text)
-
-
-def message(text: str) -> bytes:
-    """Return the bytes to sign; the prefix makes the signature valid for releases only."""
-    return b"sottovoce release 1\n" + text.encode()
-
-
-def key_id(public: bytes) -> str:
-    """Return the short name of a public key: 16 hexadecimal digits."""
-    return hashlib.sha256(public).hexdigest()[:16]
+def release_id(release: Release) -> bytes:
+    """Return what names a release in a report: the first bytes of the hash of its text."""
+    if "id" not in release.derived:
+        release.derived["id"] = release_hash(release_to_json(release))[:ID_BYTES]
+    return cast(bytes, release.derived["id"])
 
 
 def _body(data: bytes, *, kinds: tuple[int, ...]) -> tuple[int, bytes]:
@@ -279,7 +219,8 @@ def _body(data: bytes, *, kinds: tuple[int, ...]) -> tuple[int, bytes]:
     return came, data[_HEAD.size :]
 
 
-def _table_from_json(text: str | bytes, *, kind: str) -> dict[str, Any]:
+def table_from_json(text: str | bytes, *, kind: str) -> dict[str, Any]:
+    """Read a JSON object of one kind, of a wire version that is known here."""
     return _checked_table(parsed(text, kind=kind), kind=kind)
 
 
@@ -310,8 +251,9 @@ def _check_version(version: int) -> None:
     if version > WIRE_VERSION:
         rule, hint = f"be at most {WIRE_VERSION}", "upgrade sottovoce"
         raise WireError(Rejection.NEWER_WIRE, must("the wire version", rule, came, hint=hint))
-    if version < 1:
-        raise malformed("the wire version", "be at least 1", came)
+    if version < WIRE_VERSION:
+        # Version 1 named releases by a number: nobody could tell which text a report was made for.
+        raise malformed("the wire version", f"be at least {WIRE_VERSION}", came)
 
 
 def _truncated(what: str, rule: str, came: object) -> WireError:
@@ -331,9 +273,10 @@ def _check_finite(numbers: tuple[float, ...]) -> None:
             raise WireError(Rejection.NOT_FINITE, must(what, "be finite", number))
 
 
-def _hexadecimal(
+def hexadecimal(
     table: dict[str, Any], key: str, *, length: int | None = None, of: str = "a report"
 ) -> bytes:
+    """Return the bytes that an entry of a table holds as digits."""
     value = table.get(key)
     digits = f"[0-9a-f]{{{2 * length}}}" if length else "(?:[0-9a-f]{2})*"
     if isinstance(value, str) and re.fullmatch(digits, value):

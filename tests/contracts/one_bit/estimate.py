@@ -13,7 +13,7 @@ import numpy as np
 
 from contracts.one_bit.shared import OneBit, chance_of, odds, policy_of
 from sottovoce.estimate.diagnosis import Diagnosis, Source
-from sottovoce.estimate.gate import Batch, Bytes, Flags, Gate, Values
+from sottovoce.estimate.gate import Batch, Bytes, Flags, Gate, Values, saved_ids
 from sottovoce.estimate.history import Certificate, Elimination, Event
 from sottovoce.estimate.method import CellEstimate
 from sottovoce.shared.errors import Rejection, ReportRejected, must
@@ -21,6 +21,7 @@ from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
+from sottovoce.shared.wire import release_id
 
 BIT = "a bit"
 _Key = tuple[int, int, int]  # release, population, question
@@ -37,12 +38,12 @@ class OneBitReleases:
         """Add the newest release."""
         self.live.append(release.bins[0].arms)
 
-    def check(self, report: Report) -> str | None:
+    def check(self, report: Report, version: int) -> str | None:
         """Refuse what is no bit about a live arm."""
         if not isinstance(report.payload, bytes) or report.ranking:
             rule = "be one bit and have no ranking, for its method is one_bit"
             raise ReportRejected(Rejection.MALFORMED, must("a report", rule, "something else"))
-        live = self.live[report.release - 1]
+        live = self.live[version - 1]
         if report.question >= 2 * self._arms or report.question % self._arms not in live:
             rule = "be about an arm that is live in its release"
             raise ReportRejected(
@@ -66,11 +67,11 @@ class OneBitReleases:
 class OneBitEstimator:
     """Implements ``Estimator``: how many were asked each question, and the sum of their bits."""
 
-    def __init__(self, release: Release, past: OneBitReleases) -> None:
+    def __init__(self, release: Release, past: OneBitReleases, ids: Sequence[bytes]) -> None:
         settings = release.experiment.settings
         assert isinstance(settings, OneBit)
         self.release = release
-        self.gate = Gate(release.experiment, past, newest=release.version)
+        self.gate = Gate(release.experiment, past, ids=ids)
         self.sums: dict[_Key, tuple[int, int]] = {}
         self._clear = settings.clear
         self._past = past
@@ -81,7 +82,7 @@ class OneBitEstimator:
         report, arms = batch.report, len(self.release.experiment.arms)
         if batch.values is None:
             return 0
-        key = (report.release, report.population, report.question)
+        key = (batch.version, report.population, report.question)
         self.count(key, batch.count, int(batch.values.sum()))
         gone = report.question % arms not in self.release.bins[0].arms
         return batch.count * gone
@@ -182,8 +183,8 @@ class OneBitEstimator:
     def read(self, table: dict[str, Any]) -> None:
         """Read the counts and the certificates; what is inconsistent raises ValueError."""
         for version, m, question, asked, total in table["sums"]:
-            probe = Report("", version, m, b"", b"\0", question)
-            if not 1 <= version <= self.release.version or self._past.check(probe) is None:
+            probe = Report(b"", m, b"", b"\0", question)
+            if not 1 <= version <= self.release.version or self._past.check(probe, version) is None:
                 raise ValueError("it has answers to a question that nobody was asked")
             if not 0 <= m < len(self.release.experiment.populations) or abs(total) > asked:
                 raise ValueError("its answers are not counts")
@@ -210,7 +211,7 @@ def begin(experiment: Experiment) -> OneBitEstimator:
     past = OneBitReleases(experiment)
     release = _release(experiment, 1, range(len(experiment.arms)))
     past.record(release)
-    return OneBitEstimator(release, past)
+    return OneBitEstimator(release, past, [release_id(release)])
 
 
 def resume(release: Release, table: dict[str, Any]) -> OneBitEstimator:
@@ -219,6 +220,6 @@ def resume(release: Release, table: dict[str, Any]) -> OneBitEstimator:
     past.live = [tuple(map(int, live)) for live in table["live"]]
     if len(past.live) != release.version or past.live[-1] != release.bins[0].arms:
         raise ValueError("its releases are not those before its own")
-    estimator = OneBitEstimator(release, past)
+    estimator = OneBitEstimator(release, past, saved_ids(release, table))
     estimator.read(table)
     return estimator

@@ -24,8 +24,7 @@ def told(learner: sv.Learner, plus: bool = True, **changes: Any) -> sv.Report:
     """Somebody says that it went well, or that it did not."""
     release = learner.release()
     good = sv.Report(
-        release.experiment.fingerprint,
-        release.version,
+        wire.release_id(release),
         0,
         bytes(16),
         bytes([plus]),
@@ -158,7 +157,9 @@ def test_late_answers_about_rewards_are_counted() -> None:
     learner = grown_whisper()
     assert learner.release().version > 1
     status, waiting = learner.status(), json.loads(learner.to_json())["rewards"]
-    learner.receive(told(learner, release=1))
+    learner.receive(
+        told(learner, release=wire.release_id(sv.Learner(learner.experiment).release()))
+    )
     now = learner.status()
     assert now.late_reports == status.late_reports + 1
     assert now.dropped_cells == status.dropped_cells  # it is about everybody, whatever is split
@@ -175,7 +176,7 @@ def test_people_tell_their_rewards_where_nothing_is_contested() -> None:
         for bin_ in range(len(layout.bins)):
             learner.receive(replace(report, payload=bytes([4 * bin_ + 1])))
             learner.receive(replace(report, payload=bytes([4 * bin_ + 3])))
-            if learner.release().version != report.release:
+            if wire.release_id(learner.release()) != report.release:
                 break
     assert learner.release().reward_share == 144  # nobody else has anything to tell
     answers, _, promised, _ = audit_of(whisper_state_of(learner))
@@ -197,7 +198,7 @@ def mixed(rng: random.Random, learner: sv.Learner, count: int) -> list[sv.Report
     for _ in range(count):
         release = rng.choice(releases) if rng.random() < 0.2 else learner.release()
         if rng.random() < 1 / 3:
-            changes = {"release": release.version, "nonce": rng.randbytes(16)}
+            changes = {"release": wire.release_id(release), "nonce": rng.randbytes(16)}
             report = told(learner, rng.random() < 0.7, **changes)
         else:
             population = rng.choice([0, 0, 1, 2])

@@ -198,10 +198,10 @@ def test_where_it_is_not_asked_a_report_on_it_is_refused(
     public = sv.Learner(whispering(epsilon=1.0, public_arms=True))
     asks = r"a report's question must be one that its experiment asks \({}\); got {}"
     old = "MASS, LEVEL, CONTRAST, REWARD, COUNT, OUTCOME"
-    report = sv.Report(asking.experiment.fingerprint, 1, 0, bytes(16), b"\1", number)
+    report = sv.Report(wire.release_id(asking.release()), 0, bytes(16), b"\1", number)
     for learner, names in ((without, old), (public, "MASS, RANKED, REWARD, COUNT, OUTCOME")):
         before = learner.to_json()
-        sent = replace(report, experiment=learner.experiment.fingerprint)
+        sent = replace(report, release=wire.release_id(learner.release()))
         with pytest.raises(sv.ReportRejected, match=asks.format(names, number)) as caught:
             learner.receive(sent)
         assert caught.value.reason is sv.Rejection.UNKNOWN_QUESTION

@@ -15,8 +15,7 @@ from sottovoce.shared import wire
 
 REPORTS = st.builds(
     sv.Report,
-    experiment=st.binary(min_size=8, max_size=8).map(bytes.hex),
-    release=st.integers(0, 2**32 - 1),
+    release=st.binary(min_size=12, max_size=12),
     population=st.integers(0, 2**16 - 1),
     nonce=st.binary(min_size=16, max_size=16),
     payload=st.binary(max_size=300),
@@ -25,7 +24,7 @@ REPORTS = st.builds(
     .flatmap(lambda arms: st.permutations(range(arms)))
     .map(tuple),
 )
-REPORT = sv.Report("0123456789abcdef", 3, 1, bytes(range(16)), b"\x05\xff\x00", 7, (2, 0, 1))
+REPORT = sv.Report(bytes(range(12)), 1, bytes(range(16)), b"\x05\xff\x00", 7, (2, 0, 1))
 HEADER = 4 + 30 + 3  # what every report of this kind has
 
 
@@ -44,9 +43,9 @@ def test_reports_survive_bytes_and_json(report: sv.Report) -> None:
 
 def test_the_bytes_of_a_report_are_as_documented() -> None:
     assert wire.report_to_bytes(REPORT) == (
-        b"sv\x01\x03"
-        + bytes.fromhex("0123456789abcdef")
-        + struct.pack("<IH", 3, 1)
+        b"sv\x02\x03"
+        + bytes(range(12))
+        + struct.pack("<H", 1)
         + bytes(range(16))
         + struct.pack("<HB", 7, 3)
         + b"\x02\x00\x01"
@@ -56,10 +55,9 @@ def test_the_bytes_of_a_report_are_as_documented() -> None:
 
 def test_the_json_of_a_report_is_as_documented() -> None:
     assert json.loads(wire.report_to_json(REPORT)) == {
-        "sottovoce": 1,
+        "sottovoce": 2,
         "kind": "report",
-        "experiment": "0123456789abcdef",
-        "release": 3,
+        "release": "000102030405060708090a0b",
         "population": 1,
         "nonce": "000102030405060708090a0b0c0d0e0f",
         "question": 7,
@@ -152,9 +150,10 @@ def test_a_learner_refuses_each_shorter_and_longer_report_and_counts_the_whole_o
         ("ranking", [[2, 0, 1]]),
         ("ranking", {"0": 2}),
         ("ranking", [0] * 256),  # no byte can count them
-        ("experiment", "0123456789ABCDEF"),
+        ("release", "000102030405060708090A0B"),
+        ("release", 3),
         ("nonce", "00"),
-        ("release", 2**32),
+        ("release", "00"),
         ("population", -1),
         ("payload", [0.5]),
         ("reward", 0.731),
@@ -169,7 +168,7 @@ def test_a_malformed_report_is_refused(key: str, value: object) -> None:
     assert "0.731" not in str(caught.value)
 
 
-@pytest.mark.parametrize("key", ["experiment", "release", "population", "nonce", "question"])
+@pytest.mark.parametrize("key", ["release", "population", "nonce", "question"])
 def test_a_report_with_a_part_missing_is_refused(key: str) -> None:
     table = json.loads(wire.report_to_json(REPORT))
     del table[key]
@@ -190,7 +189,7 @@ def test_unknown_keys_are_refused_and_not_shown(more: dict[str, Any]) -> None:
 @pytest.mark.parametrize("key", ["set", "question", "ranking"])
 def test_a_report_is_of_one_method_or_of_the_other(key: str) -> None:
     """Numbers have no question and no ranking, and a set has both."""
-    numbers = sv.Report("0123456789abcdef", 3, 1, bytes(16), (0.5, 1.0))
+    numbers = sv.Report(bytes(range(12)), 1, bytes(16), (0.5, 1.0))
     table = json.loads(wire.report_to_json(numbers))
     table[key] = json.loads(wire.report_to_json(REPORT))[key]
     with pytest.raises(sv.WireError) as caught:
@@ -205,11 +204,6 @@ def test_any_bytes_at_all_are_read_or_refused(data: bytes) -> None:
     except sv.WireError:
         return
     assert wire.report_to_bytes(report) == b"sv\x01\x03" + data
-
-
-def test_a_report_is_no_release() -> None:
-    with pytest.raises(sv.WireError, match="the kind of message must be 2; got 3"):
-        wire.release_from_bytes(wire.report_to_bytes(REPORT))
 
 
 @pytest.mark.parametrize("arms", [2, 255, 256, 300])

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
+from typing import TypeVar, cast
 
 from sottovoce.device.contribute.journal import Journal
 from sottovoce.device.contribute.rows import Columns
@@ -26,6 +27,8 @@ _NOT_HERE = frozenset({400, 401, 403, 404, 410})
 
 # The most seconds to wait for the learner to count a chunk, and between two looks at its progress.
 MOMENT, LOOK_EVERY = 1.0, 0.03
+
+Result = TypeVar("Result")
 
 OnWait = Callable[[str, float], None]
 """Called before a pause, with the trouble and the seconds."""
@@ -98,13 +101,13 @@ class Link:
         """Return the newest release, verified, and never an older one than before."""
         self._success = self._clock()
         while True:
-            response = self._answer(self._releases.request())
-            if response is not None and response.status in _NOT_HERE:
-                rule = f"have experiment {self._experiment}"
-                raise ExperimentError(must("the server", rule, self._trouble))
             try:
-                self._releases.known = newest = self._releases.newest(response)
+                self._releases.known = newest = self._run(self._releases.newest())
             except TransportError:
+                response = self._releases.answer
+                if response is not None and response.status in _NOT_HERE:
+                    rule = f"have experiment {self._experiment}"
+                    raise ExperimentError(must("the server", rule, self._trouble)) from None
                 self._backoff.failed(response)
                 self._wait()
                 continue
@@ -139,13 +142,13 @@ class Link:
         while self._clock() < deadline and _is_behind(self._answer(page)):
             self._sleep(LOOK_EVERY)
 
-    def _run(self, steps: Generator[Request, Response | None, int]) -> int:
+    def _run(self, steps: Generator[Request, Response | None, Result]) -> Result:
         response: Response | None = None
         while True:
             try:
                 request = steps.send(response)
             except StopIteration as stop:
-                return int(stop.value)
+                return cast(Result, stop.value)
             response = self._answer(request)
 
     def _answer(self, request: Request) -> Response | None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from sottovoce.estimate.diagnosis import Diagnosis, Source
-from sottovoce.estimate.gate import Batch, Gate
+from sottovoce.estimate.gate import Batch, Gate, saved_ids
 from sottovoce.estimate.history import Certificate, Event, history_of
 from sottovoce.estimate.ldpmab.constants import constants
 from sottovoce.estimate.ldpmab.past_releases import LdpmabReleases
@@ -26,6 +26,7 @@ from sottovoce.estimate.method import CellEstimate
 from sottovoce.estimate.tree import node_paths
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Cell, Release
+from sottovoce.shared.wire import release_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +65,11 @@ class CellMatch:
 class LdpmabEstimator:
     """Implements ``Estimator``."""
 
-    def __init__(self, release: Release, state: State, past: LdpmabReleases) -> None:
+    def __init__(
+        self, release: Release, state: State, past: LdpmabReleases, ids: Sequence[bytes]
+    ) -> None:
         self.release = release
-        self.gate = Gate(release.experiment, past, newest=release.version)
+        self.gate = Gate(release.experiment, past, ids=ids)
         self.state = state
         self._constants = constants(release.experiment)
         self._scratch = new_scratch(self._constants)
@@ -76,7 +79,7 @@ class LdpmabEstimator:
     def absorb(self, batch: Batch) -> int:
         """Add a report to the sums: Ṽ and Ũ of each cell that still stands, one user in its bin."""
         report, state = batch.report, self.state
-        since, cells = self._past.of(report.release)
+        since, cells = self._past.of(batch.version)
         if since not in self._matches:
             self._matches[since] = CellMatch.of(cells, state)
         match = self._matches[since]
@@ -169,7 +172,7 @@ def begin(experiment: Experiment) -> LdpmabEstimator:
     release = release_of(experiment, state)
     past = LdpmabReleases(experiment)
     past.record(release)
-    return LdpmabEstimator(release, state, past)
+    return LdpmabEstimator(release, state, past, [release_id(release)])
 
 
 def resume(release: Release, table: dict[str, Any]) -> LdpmabEstimator:
@@ -189,7 +192,7 @@ def resume(release: Release, table: dict[str, Any]) -> LdpmabEstimator:
     if (users < 0).any() or (users != users.round()).any():
         raise ValueError("users must be whole numbers >= 0")
     state.users[cells.bins] = users.T
-    return LdpmabEstimator(release, state, past)
+    return LdpmabEstimator(release, state, past, saved_ids(release, table))
 
 
 def _array(table: dict[str, Any], name: str, shape: tuple[int, int]) -> Floats:

@@ -33,15 +33,15 @@ class LdpmabReleases:
         """Return the contested cells of a release, after the first version that had them."""
         return self._asked[bisect_right(self._asked, version, key=itemgetter(0)) - 1]
 
-    def check(self, report: Report) -> None:
+    def check(self, report: Report, version: int) -> None:
         """Refuse a payload that is not of its release, or that no device would send."""
         payload = report.payload
         if not isinstance(payload, tuple) or report.question or report.ranking:
             rule = "be numbers, for its method is ldpmab"
             raise rejected(Rejection.MALFORMED, "a report's payload", rule, "something else")
-        expected = 2 * len(self.of(report.release)[1])
+        expected = 2 * len(self.of(version)[1])
         if len(payload) != expected:
-            what, rule = f"a report for release {report.release}", f"have {expected} numbers"
+            what, rule = f"a report for release {version}", f"have {expected} numbers"
             raise rejected(Rejection.WRONG_LENGTH, what, rule, len(payload))
         if not all(map(math.isfinite, payload)):
             text = "a report's numbers must be finite; got NaN or infinity"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sottovoce.estimate.diagnosis import Diagnosis
-from sottovoce.estimate.gate import Batch, Gate
+from sottovoce.estimate.gate import Batch, Gate, saved_ids
 from sottovoce.estimate.history import Certificate, Event, history_of
 from sottovoce.estimate.method import CellEstimate
 from sottovoce.estimate.tree import node_paths
@@ -28,6 +28,7 @@ from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
 from sottovoce.shared.whisper.cells import CellLayout, reward_mechanism
 from sottovoce.shared.whisper.questions import EVERYBODY, Entry, Kind, question_of, questions_of
+from sottovoce.shared.wire import release_id
 
 _Key = tuple[int, int, int]  # release, population, question
 _NOT_ASKED = "it has answers to a question that nobody was asked"
@@ -41,9 +42,11 @@ class WhisperEstimator:
     rewards: how many of the target's people told their reward, and the sum of what they told.
     """
 
-    def __init__(self, release: Release, state: State, past: WhisperReleases) -> None:
+    def __init__(
+        self, release: Release, state: State, past: WhisperReleases, ids: Sequence[bytes]
+    ) -> None:
         self.release = release
-        self.gate = Gate(release.experiment, past, newest=release.version)
+        self.gate = Gate(release.experiment, past, ids=ids)
         self.state = state
         self._constants: Constants = constants(release.experiment)
         self._past = past
@@ -65,8 +68,8 @@ class WhisperEstimator:
             answers, total = self._rewards
             self._rewards = (answers + batch.count, total + int(batch.values.sum()))
             return 0
-        layout = self._layout(report.release, report.population, by_arm=entry.by_arm)
-        key = (report.release, report.population, report.question)
+        layout = self._layout(batch.version, report.population, by_arm=entry.by_arm)
+        key = (batch.version, report.population, report.question)
         if key not in self._tallies:
             self._tallies[key] = self._empty_tally(key)
         tally = self._tallies[key]
@@ -83,7 +86,7 @@ class WhisperEstimator:
             tally.asked[:] += batch.count
             tally.sums[:, 0] += sums
             tally.named[:, 0] += named
-        if report.release == self.release.version:
+        if batch.version == self.release.version:
             return 0
         now = self.release.policies
         gone = [each for each in layout.bins if each.path not in now or now[each.path].settled]
@@ -240,7 +243,7 @@ def begin(experiment: Experiment) -> WhisperEstimator:
     release = release_of(experiment, state)
     past = WhisperReleases(experiment)
     past.record(release)
-    return WhisperEstimator(release, state, past)
+    return WhisperEstimator(release, state, past, [release_id(release)])
 
 
 def resume(release: Release, table: dict[str, Any]) -> WhisperEstimator:
@@ -253,6 +256,6 @@ def resume(release: Release, table: dict[str, Any]) -> WhisperEstimator:
     past = WhisperReleases.from_table(experiment, table["past"])
     if past.bins(release.version) != release.contested:
         raise ValueError("its last release is not the one it has")
-    estimator = WhisperEstimator(release, state, past)
+    estimator = WhisperEstimator(release, state, past, saved_ids(release, table))
     estimator.read_waiting(table)
     return estimator

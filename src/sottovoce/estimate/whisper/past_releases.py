@@ -58,7 +58,7 @@ class WhisperReleases:
             )
         return self._layouts[key]
 
-    def check(self, report: Report) -> SignedSubset | None:
+    def check(self, report: Report, version: int) -> SignedSubset | None:
         """Refuse an answer that no device would give to that question, whatever its set holds."""
         if not isinstance(report.payload, bytes):
             rule = "be a packed set, for its method is whisper"
@@ -74,7 +74,7 @@ class WhisperReleases:
                 rule = "be another one: only the target's people are asked for their reward"
                 raise rejected(Rejection.UNKNOWN_QUESTION, what, rule, report.question)
             return _of_length(reward_mechanism(self._experiment), report.payload)
-        layout = self.layout(report.release, population=report.population, by_arm=entry.by_arm)
+        layout = self.layout(version, population=report.population, by_arm=entry.by_arm)
         if layout is None:
             if report.payload:
                 rule = "be empty where everything is settled"
