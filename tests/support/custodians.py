@@ -1,17 +1,33 @@
-"""Logged rows of an imagined clinic, and files made of them."""
+"""Logged rows of an imagined clinic, files made of them, and a clock that nobody waits for."""
 
 import csv
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from factories import ARMS, LEVELS
 from sottovoce.device.contribute.contribute import contribute
-from sottovoce.device.contribute.link import Custodian
+from sottovoce.device.contribute.link import Clock, Custodian
 from sottovoce.device.contribute.summary import Contribution
 from support.custodian_server import CustodianServer
 
 HEADER = ("age", "activity", "arm", "reward")
+
+
+class FakeTime:
+    """A clock that moves only when somebody sleeps, or says that something takes time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+    def clock(self) -> Clock:
+        return Clock(lambda: self.now, self.sleep, random.Random(5).random)
 
 
 def good_rows(count: int, *, first: int = 0) -> list[tuple[Any, ...]]:
@@ -30,7 +46,7 @@ def write_csv(path: Path, rows: Sequence[Sequence[Any]], *, header: Sequence[str
 
 
 def hand_in(server: CustodianServer, files: Sequence[Path], **settings: Any) -> Contribution:
-    """Contribute without a network, with settings that fit."""
+    """Contribute without a network and without waiting, with settings that fit."""
     defaults: dict[str, Any] = {
         "experiment": server.experiment.fingerprint,
         "keys": [server.key],
@@ -38,5 +54,6 @@ def hand_in(server: CustodianServer, files: Sequence[Path], **settings: Any) -> 
         "epsilon": 4.0,
         "transport": server.transport,
         "patience": 0.0,
+        "clock": FakeTime().clock(),
     }
     return contribute(server.address, files, Custodian(**{**defaults, **settings}))

@@ -24,13 +24,16 @@ from sottovoce.shared import wire
 from sottovoce.shared.whisper.cells import cell_layout
 from sottovoce.shared.whisper.subset import unpack
 from support.custodian_server import CustodianServer, serving
-from support.custodians import HEADER, good_rows, write_csv
+from support.custodians import HEADER, FakeTime, good_rows, write_csv
 from support.slow import slow_but
 
 PROCESS = """
 import json, sys
+from sottovoce.device.contribute import link
 from sottovoce.device.contribute.contribute import contribute
 from sottovoce.device.contribute.link import Custodian
+# Short turns, so that the process is killed at work and not only while it waits.
+link.SECONDS_A_ROW = link.SECONDS_A_TURN = 0.0001
 settings = json.loads(sys.argv[1])
 print("begun", flush=True)
 done = contribute(settings.pop("server"), settings.pop("files"), Custodian(**settings))
@@ -170,7 +173,9 @@ def test_csv_and_parquet_teach_a_learner_over_http(tmp_path: Path) -> None:
         done = contribute(
             server.address,
             [first, second],
-            Custodian(**settings(server, state=tmp_path / "journal", chunk=400)),
+            Custodian(
+                **settings(server, state=tmp_path / "journal", chunk=400, clock=FakeTime().clock())
+            ),
         )
         assert (done.rows, done.sent, done.stored) == (3000, 3000, 3000)
         assert server.learner.status().reports["clinic-b"] == 3000
