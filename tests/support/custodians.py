@@ -2,14 +2,19 @@
 
 import csv
 import random
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import sottovoce as sv
 from factories import ARMS, LEVELS
 from sottovoce.device.contribute.contribute import contribute
 from sottovoce.device.contribute.link import Clock, Custodian
 from sottovoce.device.contribute.summary import Contribution
+from sottovoce.shared import wire
+from sottovoce.shared.whisper.cells import cell_layout
+from sottovoce.shared.whisper.subset import unpack
 from support.custodian_server import CustodianServer
 
 HEADER = ("age", "activity", "arm", "reward")
@@ -57,3 +62,37 @@ def hand_in(server: CustodianServer, files: Sequence[Path], **settings: Any) -> 
         "clock": FakeTime().clock(),
     }
     return contribute(server.address, files, Custodian(**{**defaults, **settings}))
+
+
+# --- people who can be told apart -----------------------------------------------------------------
+
+
+def named_arms(people: int) -> sv.Experiment:
+    """An experiment in which each person has an arm of their own, at an ε that hides nothing."""
+    return sv.Experiment(
+        arms=[f"arm {i}" for i in range(people)],
+        context=[sv.Numeric("age", 18, 90)],
+        epsilon=1.0,
+        release_every=10**6,
+        auxiliary=[sv.Population("clinic-b", epsilon=60.0, users=people)],
+    )
+
+
+def named_rows(people: int) -> list[tuple[Any, ...]]:
+    """The rows of these people: age, arm, reward."""
+    return [(30 + i % 20, f"arm {i}", i % 2) for i in range(people)]
+
+
+def arms_told(server: CustodianServer) -> Counter[int]:
+    """Read each report as nobody could at a sensible ε: whose is it?"""
+    told: Counter[int] = Counter()
+    release = server.learner.release()
+    layout = cell_layout(release, population=1, by_arm=True)
+    assert layout is not None
+    for body in server.log.values():
+        payload = wire.report_from_bytes(body).payload
+        assert isinstance(payload, bytes)
+        values = unpack(layout.mechanism.mechanism, payload)
+        ((cell, _),) = [(cell, value) for cell, value in enumerate(values) if value]
+        told[cell // 2 if layout.mechanism.halves else cell] += 1
+    return told

@@ -9,7 +9,7 @@ import pytest
 
 from factories import clinic
 from sottovoce.device.contribute.journal import Begun, Journal, Pins
-from sottovoce.device.contribute.link import Custodian, Link
+from sottovoce.device.contribute.link import Clock, Custodian, Link
 from sottovoce.device.device import Device
 from sottovoce.device.transport import Request, Response
 from sottovoce.shared import wire
@@ -40,7 +40,9 @@ def journal(server: CustodianServer, tmp_path: Path) -> Iterator[Journal]:
         yield journal
 
 
-def link(server: CustodianServer, time: FakeTime, patience: float = 300.0) -> Link:
+def link(
+    server: CustodianServer, time: FakeTime, patience: float = 300.0, clock: Clock | None = None
+) -> Link:
     custodian = Custodian(
         experiment=server.experiment.fingerprint,
         keys=[server.key],
@@ -48,7 +50,7 @@ def link(server: CustodianServer, time: FakeTime, patience: float = 300.0) -> Li
         epsilon=4.0,
         transport=server.transport,
         patience=patience,
-        clock=time.clock(),
+        clock=clock or time.clock(),
     )
     return Link(server.address, custodian)
 
@@ -145,3 +147,47 @@ def test_an_address_must_be_one(server: CustodianServer) -> None:
     server.address = "example.org"
     with pytest.raises(TransportError, match="http://"):
         link(server, FakeTime())
+
+
+# --- turns ----------------------------------------------------------------------------------------
+
+
+def turn(server: CustodianServer, *, rows: int, work: float, chance: float = 0.0) -> float:
+    """Return how long a turn takes, from the release on, if the work takes some time."""
+    time = FakeTime()
+    clock = Clock(lambda: time.now, time.sleep, lambda: chance)
+    following = link(server, time, clock=clock)
+    time.now = 1000.0
+    following.release()
+    time.now += work
+    following.wait_for_turn(rows)
+    return time.now - 1000.0
+
+
+def test_a_turn_takes_as_long_whatever_the_work(server: CustodianServer) -> None:
+    whole = turn(server, rows=500, work=0.0)
+    assert whole > 0
+    assert turn(server, rows=500, work=0.5 * whole) == pytest.approx(whole)
+    assert turn(server, rows=500, work=0.99 * whole) == pytest.approx(whole)
+
+
+def test_a_turn_depends_on_how_many_rows_it_has(server: CustodianServer) -> None:
+    none, some, more = (turn(server, rows=rows, work=0.0) for rows in (0, 1000, 2000))
+    assert 0 < none < some < more
+    assert more - some == pytest.approx(some - none)
+    # A hundred thousand rows take minutes, not hours.
+    assert turn(server, rows=100_000, work=0.0) < 300
+
+
+def test_a_turn_that_was_too_short_takes_whole_turns_more(server: CustodianServer) -> None:
+    whole = turn(server, rows=500, work=0.0)
+    assert turn(server, rows=500, work=1.01 * whole) == pytest.approx(2 * whole)
+    assert turn(server, rows=500, work=1.7 * whole) == pytest.approx(2 * whole)
+    assert turn(server, rows=500, work=4.3 * whole) == pytest.approx(5 * whole)
+
+
+def test_chance_makes_a_turn_a_little_longer_and_never_shorter(server: CustodianServer) -> None:
+    whole = turn(server, rows=500, work=0.0)
+    late = turn(server, rows=500, work=0.0, chance=0.999)
+    assert whole < late < 1.5 * whole
+    assert turn(server, rows=500, work=0.9 * whole, chance=0.999) == pytest.approx(late)
