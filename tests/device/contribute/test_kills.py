@@ -37,7 +37,7 @@ from sottovoce.device.contribute import link
 from sottovoce.device.contribute.contribute import contribute
 from sottovoce.device.contribute.link import Custodian
 # Short turns, so that the process is killed at work and not only while it waits.
-link.SECONDS_A_ROW = link.SECONDS_A_TURN = 0.0001
+link.SECONDS_A_TURN = link.SECONDS_A_ROW = 0.0001
 settings = json.loads(sys.argv[1])
 print("begun", flush=True)
 done = contribute(settings.pop("server"), settings.pop("files"), Custodian(**settings))
