@@ -167,6 +167,10 @@ def test_every_command_explains_itself(arguments: list[str]) -> None:
     assert re.search("Usage: .*sottovoce", done.stdout)
 
 
+def test_a_custodian_is_told_what_a_lost_journal_costs() -> None:
+    assert "2ε" in run("contribute", "--help").stdout
+
+
 def test_simulate_prints_the_mean_regret() -> None:
     here = ("simulate", "--n", "1000", "--reps", "2")
     figures = json.loads(run(*here, "--epsilon", "1024", "--json").stdout)

@@ -17,8 +17,10 @@ TRY_LATER = 75
 class Contribute(Command, extra="custodian"):
     """Privatise logged rows on this machine, each once, and send the reports.
 
-    A run that is stopped goes on where it was when it is started again. Exit code 75: the server
-    could not be reached for too long; start again later.
+    A row that does not fit sends a report that says nothing, at the same price: how many rows fit
+    stays private. A run that is stopped goes on where it was when it is started again. If the
+    journal was deleted or restored from a copy, rows may be reported twice: they have then spent
+    2ε. Exit code 75: the server could not be reached for too long; start again later.
     """
 
     server: str = option(..., "The server's address.")
@@ -33,7 +35,8 @@ class Contribute(Command, extra="custodian"):
     reward: str = option("reward", "The column of the reward.")
     rename: list[str] | None = option(None, "A feature's column, as feature=column; repeatable.")
     state: Path | None = option(
-        None, "The journal. Keep it: it is what stops rows from being sent twice."
+        None,
+        "The journal. Keep it: without it, or with an old copy, rows may be reported twice, at 2ε.",
     )
     refused: Path | None = option(None, "A CSV for the rows that do not fit: file, line, reason.")
     check: bool = option(False, "Only say which rows fit; send nothing.", "--check")

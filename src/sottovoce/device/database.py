@@ -16,6 +16,7 @@ class FileKind:
     what, name: how to call it, such as "a privacy ledger" and "ledger".
     error: what is raised where a file is of another kind or cannot be used.
     tables: how its tables are made, statement by statement.
+    version: of the tables. A file of another version is refused.
     """
 
     what: str
@@ -37,7 +38,8 @@ class FileKind:
         (application,) = database.execute("PRAGMA application_id").fetchone()
         (version,) = database.execute("PRAGMA user_version").fetchone()
         if (application, version) != (self.application, self.version):
-            came = f"another file (version {version})"
+            same = application == self.application
+            came = f"one of version {version}" if same else "another file"
             raise self.error(must(str(path), f"be {self.what} of version {self.version}", came))
 
     @contextmanager

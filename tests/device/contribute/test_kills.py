@@ -16,21 +16,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import sottovoce as sv
 from factories import clinic
 from sottovoce.device.contribute.contribute import contribute
 from sottovoce.device.contribute.link import Custodian
-from sottovoce.shared import wire
-from sottovoce.shared.whisper.cells import cell_layout
-from sottovoce.shared.whisper.subset import unpack
 from support.custodian_server import CustodianServer, serving
-from support.custodians import HEADER, good_rows, write_csv
+from support.custodians import (
+    HEADER,
+    FakeTime,
+    arms_told,
+    good_rows,
+    named_arms,
+    named_rows,
+    write_csv,
+)
 from support.slow import slow_but
 
 PROCESS = """
 import json, sys
+from sottovoce.device.contribute import link
 from sottovoce.device.contribute.contribute import contribute
 from sottovoce.device.contribute.link import Custodian
+# Short turns, so that the process is killed at work and not only while it waits.
+link.SECONDS_A_TURN = link.SECONDS_A_ROW = 0.0001
 settings = json.loads(sys.argv[1])
 print("begun", flush=True)
 done = contribute(settings.pop("server"), settings.pop("files"), Custodian(**settings))
@@ -61,37 +68,11 @@ def start(server: CustodianServer, files: list[Path], **others: Any) -> "subproc
     )
 
 
-def named_arms() -> sv.Experiment:
-    """An experiment in which each person has an arm of their own, at an ε that hides nothing."""
-    return sv.Experiment(
-        arms=[f"arm {i}" for i in range(PEOPLE)],
-        context=[sv.Numeric("age", 18, 90)],
-        epsilon=1.0,
-        release_every=10**6,
-        auxiliary=[sv.Population("clinic-b", epsilon=60.0, users=PEOPLE)],
-    )
-
-
-def arms_told(server: CustodianServer) -> Counter[int]:
-    """Read each report as nobody could at a sensible ε: whose is it?"""
-    told: Counter[int] = Counter()
-    release = server.learner.release()
-    layout = cell_layout(release, population=1, by_arm=True)
-    assert layout is not None
-    for body in server.log.values():
-        payload = wire.report_from_bytes(body).payload
-        assert isinstance(payload, bytes)
-        values = unpack(layout.mechanism.mechanism, payload)
-        ((cell, _),) = [(cell, value) for cell, value in enumerate(values) if value]
-        told[cell // 2 if layout.mechanism.halves else cell] += 1
-    return told
-
-
 @pytest.mark.parametrize("suffix", slow_but(["csv"], ["csv", "parquet"]))
 def test_a_run_that_is_killed_at_random_moments_reports_every_row_once(
     tmp_path: Path, suffix: str
 ) -> None:
-    rows = [(30 + i % 20, f"arm {i}", i % 2) for i in range(PEOPLE)]
+    rows = named_rows(PEOPLE)
     path = tmp_path / f"rows.{suffix}"
     if suffix == "csv":
         write_csv(path, rows, header=["age", "arm", "reward"])
@@ -99,7 +80,7 @@ def test_a_run_that_is_killed_at_random_moments_reports_every_row_once(
         table = dict(zip(["age", "arm", "reward"], zip(*rows, strict=True), strict=True))
         pq.write_table(pa.table({name: list(values) for name, values in table.items()}), path)
     rng = random.Random()
-    with serving(named_arms()) as server:
+    with serving(named_arms(PEOPLE)) as server:
         process: subprocess.Popen[str] | None = None
         countdown = [0]
 
@@ -170,7 +151,9 @@ def test_csv_and_parquet_teach_a_learner_over_http(tmp_path: Path) -> None:
         done = contribute(
             server.address,
             [first, second],
-            Custodian(**settings(server, state=tmp_path / "journal", chunk=400)),
+            Custodian(
+                **settings(server, state=tmp_path / "journal", chunk=400, clock=FakeTime().clock())
+            ),
         )
         assert (done.rows, done.sent, done.stored) == (3000, 3000, 3000)
         assert server.learner.status().reports["clinic-b"] == 3000

@@ -1,9 +1,13 @@
-"""The run: a custodian's files through one device per row, into the journal, to the server."""
+"""The run: a custodian's files through one device per row, into the journal, to the server.
+
+What goes out, when and how large does not depend on what is in the rows. Each row gives one report,
+which says nothing if the row does not fit. Rows are read only between a release and the end of its
+turn (``link.py``). Only how many rows there are decides which chunks they are sent in.
+"""
 
 import csv
 import hashlib
 import os
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -47,6 +51,8 @@ def contribute(
 ) -> Contribution:
     """Privatise each row of some files once, on this machine, and send the reports.
 
+    A row that does not fit the experiment sends a report that says nothing, at the same price.
+
     files: .csv, .csv.gz or .parquet. Without files, only the reports that still wait are sent.
     """
     link = Link(server, custodian)
@@ -68,15 +74,19 @@ def contribute(
         waited = journal.count(experiment=custodian.experiment)
         if custodian.only_check:
             return run.summary([run.before(plan) for plan in plans], waited=0)
+        link.wait_for_turn(sum(plan.survey.rows for plan in plans))
         link.send(journal)
         return run.summary([run.contribute(plan) for plan in plans], waited=waited)
 
 
 def default_state(experiment: str, population: str) -> Path:
-    """Return the journal's default path, which does not depend on the current folder."""
+    """Return the journal's default path, which does not depend on the current folder.
+
+    The name is only a name: what the journal is for is written in it, whole (``Pins``).
+    """
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     mark = hashlib.sha256(population.encode()).hexdigest()[:8]
-    return Path(home) / "sottovoce" / f"contribute-{experiment}-{mark}.sqlite"
+    return Path(home) / "sottovoce" / f"contribute-{experiment[:16]}-{mark}.sqlite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,28 +132,42 @@ class _Run:
         return replace(summary, sent=self._rows(plan, done=summary.before))
 
     def _rows(self, plan: _Plan, *, done: int) -> int:
-        """For each chunk: get the newest release, make reports, write the journal, then send."""
-        source, made = plan.source, 0
+        """For each chunk: get the newest release, make reports, write the journal, then send.
+
+        Return how many reports were made. The first turn also passes over the finished rows.
+        """
+        source, rows = plan.source, plan.survey.rows
         judge = Judge(self.experiment, self.columns)
+        before, read = done, 0
         with reading(source, judge.names) as numbered:
-            deque(islice(numbered, done), maxlen=0)
-            while values := [each for _, each in islice(numbered, self.chunk)]:
+            left = islice(numbered, done, None)
+            while done < rows:
+                # The release first: from here to the end of the turn, nobody sees how long it takes
+                # to read and privatise the rows.
                 release = self.link.release()
-                rows = [row for row in map(judge.read, values) if isinstance(row, Row)]
-                reports = [self._report(release, row) for row in rows]
+                chunk = islice(left, self.chunk)
+                reports = [self._report(release, judge.read(values)) for _, values in chunk]
                 source.check_unchanged()
-                now = done + len(values)
+                now = min(done + self.chunk, rows)
                 self.journal.keep(source.sha256, rows=(done, now), reports=reports)
-                done, made = now, made + len(reports)
+                self.link.wait_for_turn(now - read)
+                done = read = now
                 self.link.send(self.journal)
                 self.link.wait_for_learner()
-                self.progress(str(source.path), done, plan.survey.rows)
-        return made
+                self.progress(str(source.path), done, rows)
+        return done - before
 
-    def _report(self, release: Release, row: Row) -> bytes:
-        """Return the report of one row, made by a device of its own that reports only once."""
+    def _report(self, release: Release, row: Row | str) -> bytes:
+        """Return the report of one row, made by a device of its own that reports only once.
+
+        row: or why it does not fit. Then the report says nothing. It may not be missing: the server
+        would learn how many rows do not fit.
+        """
         device = Device(release, population=self.pins.population, most_epsilon=self.pins.epsilon)
-        report = device.report_logged(row.context, arm=row.arm, reward=row.reward)
+        if isinstance(row, Row):
+            report = device.report_logged(row.context, arm=row.arm, reward=row.reward)
+        else:
+            report = device.report_nothing_logged()
         return wire.report_to_bytes(report)
 
     def summary(self, files: Sequence[FileSummary], *, waited: int) -> Contribution:
@@ -189,13 +213,15 @@ def _check_known(source: Source, known: Sequence[Begun], *, columns: bytes) -> N
 def _listing(
     path: str | os.PathLike[str] | None, *, instead_of: Sequence[Path]
 ) -> Iterator[OnRefusal]:
-    """Open the list of refused rows; it must not overwrite a file that is read."""
+    """Open the list of rows that do not fit; it must not overwrite a file that is read."""
     if path is None:
         yield lambda source, line, reason: None
         return
     target = Path(path)
     if target.resolve() in [each.resolve() for each in instead_of]:
-        raise RowsError(must("the list of refused rows", "be a file of its own", str(target)))
+        raise RowsError(
+            must("the list of rows that do not fit", "be a file of its own", str(target))
+        )
     with target.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(("file", "line", "reason"))

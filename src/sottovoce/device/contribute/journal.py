@@ -15,8 +15,9 @@ of each row ever leaves this machine:
 4. Only one process at a time can use the journal: it holds SQLite's exclusive lock until it ends,
    however it ends. And a file is known by its bytes, whatever its name.
 
-That at least one report of each row arrives follows from 3. The journal cannot know that it was
-deleted or restored from a copy, nor that a person is in two different files.
+That at least one report of each row arrives follows from 3. The proof needs the journal itself: if
+it is deleted, or restored from a copy, rows may be reported a second time, and such a row has spent
+2ε. The journal cannot know that, nor that a person is in two different files.
 """
 
 import hashlib
@@ -31,6 +32,7 @@ from pathlib import Path
 
 from sottovoce.device.database import FileKind, connect
 from sottovoce.device.outbox import Reports
+from sottovoce.shared import wire
 from sottovoce.shared.errors import OutboxError, must
 
 _JOURNAL = FileKind(
@@ -38,6 +40,7 @@ _JOURNAL = FileKind(
     name="journal",
     application=0x536F636F,  # "Soco"
     error=OutboxError,
+    version=2,
     tables="""
 CREATE TABLE pinned (
     experiment TEXT NOT NULL,
@@ -50,8 +53,7 @@ CREATE TABLE files (
     name BLOB NOT NULL,
     columns BLOB NOT NULL,
     rows INTEGER NOT NULL,
-    done INTEGER NOT NULL CHECK (done BETWEEN 0 AND rows),
-    made INTEGER NOT NULL
+    done INTEGER NOT NULL CHECK (done BETWEEN 0 AND rows)
 ) WITHOUT ROWID;
 CREATE TABLE waiting (
     number INTEGER PRIMARY KEY,
@@ -75,7 +77,7 @@ class Begun:
     """A file whose rows are being contributed, or were.
 
     name, columns: hashes of the path and of the columns with which it was begun.
-    rows: how many it has. done: how many of them are finished. made: how many reports they gave.
+    rows: how many it has. done: how many of them are finished: each has given one report.
     """
 
     sha256: bytes
@@ -84,7 +86,6 @@ class Begun:
     columns: bytes
     rows: int
     done: int = 0
-    made: int = 0
 
 
 class Journal(Reports):
@@ -126,7 +127,7 @@ class Journal(Reports):
 
     def files(self) -> list[Begun]:
         """Return every file that was ever begun."""
-        query = "SELECT sha256, size, name, columns, rows, done, made FROM files"
+        query = "SELECT sha256, size, name, columns, rows, done FROM files"
         with self._trouble():
             return [Begun(*row) for row in self._database.execute(query)]
 
@@ -134,20 +135,24 @@ class Journal(Reports):
         """Note a file before its first row is finished; a second time, if no row was."""
         with self._transaction() as database:
             database.execute("DELETE FROM files WHERE sha256 = ? AND done = 0", (file.sha256,))
-            database.execute("INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(file))
+            database.execute("INSERT INTO files VALUES (?, ?, ?, ?, ?, ?)", astuple(file))
 
     def keep(self, sha256: bytes, *, rows: tuple[int, int], reports: Iterable[bytes]) -> None:
         """Count rows as finished and keep their reports, both or neither.
 
         rows: how many were finished before, and how many are now.
+        reports: one for each row that is finished now.
         """
         before, now = rows
         # Sorted by their random nonces, so that their order says nothing about the rows.
-        new = [(report,) for report in sorted(reports)]
+        new = [(report,) for report in sorted(reports, key=wire.nonce_of)]
+        if len(new) != now - before:
+            rule = f"get one report for each of {now - before} rows"
+            raise OutboxError(must(self._what, rule, len(new)))
         with self._transaction() as database:
             changed = database.execute(
-                "UPDATE files SET done = ?, made = made + ? WHERE sha256 = ? AND done = ?",
-                (now, len(new), sha256, before),
+                "UPDATE files SET done = ? WHERE sha256 = ? AND done = ?",
+                (now, sha256, before),
             ).rowcount
             if changed != 1:
                 rule = f"say that {before} rows are done"

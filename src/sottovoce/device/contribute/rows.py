@@ -65,7 +65,7 @@ def find_columns(wanted: Sequence[str], header: Sequence[str], *, path: Path) ->
 
 
 class Judge:
-    """Reads the values of a row, or says why the row is refused: by column, never by value.
+    """Reads the values of a row, or says why the row does not fit: by column, never by value.
 
     names: the columns that it reads, in order.
     clamped: how many numbers were outside the bounds of each feature. The device clamps them.
@@ -79,7 +79,7 @@ class Judge:
         self.clamped: Counter[str] = Counter()
 
     def read(self, values: Sequence[Any] | None) -> Row | str:
-        """Return the row, or the reason for which it is refused.
+        """Return the row, or the reason for which it does not fit.
 
         values: in the order of ``names``; None for a row with a wrong number of fields.
         """

@@ -17,7 +17,7 @@ MOST_LINES = 1000
 """The most line numbers to keep for each reason; all rows are counted."""
 
 OnRefusal = Callable[[Path, int, str], None]
-"""Called for each refused row, with the file, the line and the reason."""
+"""Called for each row that does not fit, with the file, the line and the reason."""
 
 OnProgress = Callable[[str, int, int | None], None]
 """Called with a file, how many rows are finished, and of how many: None while it is surveyed."""
@@ -42,7 +42,8 @@ class Refused:
 class Survey:
     """What a file holds.
 
-    fitting: how many rows can be reported. refused: the others, by reason.
+    fitting: how many rows fit the schema. refused: the others, by reason.
+        The reports of these say nothing.
     clamped: how many numbers of each feature lie outside its bounds, in rows that fit.
     """
 
@@ -58,7 +59,7 @@ class FileSummary:
 
     survey: its rows, and which of them do not fit.
     before: how many rows earlier runs had finished.
-    sent: how many reports this run made of it.
+    sent: how many reports this run made of it: one for each row that it finished.
     """
 
     path: str
@@ -76,8 +77,8 @@ class FileSummary:
 class Contribution:
     """What one run did.
 
-    epsilon: what each row spends.
-    rows: of all files. sent: how many reports this run made of them.
+    epsilon: what each row spends, also one that does not fit.
+    rows: of all files. sent: how many reports this run made of them, one for each row.
     waited: how many reports an earlier run had made, and this one sent.
     stored, repeated, refused: what the server said of these reports. It had the repeated ones
         already, from a run that was stopped before the answer came.
@@ -96,7 +97,11 @@ class Contribution:
 
 
 def survey(source: Source, judge: Judge, *, on_refusal: OnRefusal, progress: OnProgress) -> Survey:
-    """Read a file and judge its rows; a file without a single fitting row is refused."""
+    """Read a file and judge its rows; a file without a single fitting row is refused.
+
+    Such a file is a mistake, and so is a file that cannot be read: its reports would say nothing,
+    and cost ε each. Nothing is sent then. What to do next is up to the custodian.
+    """
     rows, counts, lines = 0, Counter[str](), dict[str, list[int]]()
     with reading(source, judge.names) as numbered:
         for line, values in numbered:
@@ -140,11 +145,15 @@ def describe(done: Contribution, *, only_check: bool = False) -> list[str]:
 
 def _describe_file(file: FileSummary) -> list[str]:
     found = file.survey
-    lines = [f"{file.path}: {found.rows} rows, of which {found.fitting} fit the schema."]
+    others = "; the others send a report that says nothing, so that their number stays private"
+    lines = [
+        f"{file.path}: {found.rows} rows, of which {found.fitting} fit the schema"
+        f"{others if found.refused else ''}."
+    ]
     for reason, refused in found.refused.items():
         some = ", ".join(map(str, refused.lines[:_FEW]))
         more = ", …" if refused.rows > _FEW else ""
-        lines.append(f"  {refused.rows} refused: {reason} (line {some}{more})")
+        lines.append(f"  {refused.rows} × {reason} (line {some}{more})")
     for feature, count in found.clamped.items():
         lines.append(f"  {count} values of {feature} outside its bounds count as the nearest bound")
     if file.finished:
