@@ -37,6 +37,8 @@ def test_a_person_is_served_and_the_learner_learns(server: FakeServer) -> None:
     client = client_of(server)
     assert client.choose(CONTEXT) in server.learner.experiment.arms
     client.report(reward=1.0)
+    assert client.waiting == 1
+    assert client.flush()
     assert server.learner.status().reports == {"target": 1}
     assert (client.waiting, client.refused) == (0, {})
     assert [(each.method, each.url) for each in server.seen] == [
@@ -50,6 +52,7 @@ def test_a_slash_at_the_end_of_the_address_does_not_matter(server: FakeServer) -
         "http://sottovoce.test/",
         experiment=server.experiment,
         keys=[server.key.public.hex()],
+        most_epsilon=1.0,
         transport=server,
     )
     client.refresh()
@@ -68,12 +71,22 @@ def test_a_slash_at_the_end_of_the_address_does_not_matter(server: FakeServer) -
         ({"keys": ["ab" * 31]}, sv.SignatureError),
         ({"keys": ["no key"]}, sv.SignatureError),
         ({"keys": [None]}, sv.SignatureError),
+        ({"most_epsilon": None}, sv.ExperimentError),
+        ({"most_epsilon": 0}, sv.ExperimentError),
+        ({"most_epsilon": float("inf")}, sv.ExperimentError),
     ],
 )
 def test_settings_that_cannot_be_are_refused(
     server: FakeServer, settings: dict[str, Any], error: type[Exception]
 ) -> None:
-    good = {"experiment": server.experiment, "keys": [server.key.public.hex()], "server": ADDRESS}
+    keys = [server.key.public.hex()]
+    good = {
+        "experiment": server.experiment,
+        "keys": keys,
+        "server": ADDRESS,
+        "most_epsilon": 1.0,
+    }
+    sv.Client(**good)
     with pytest.raises(error):
         sv.Client(**{**good, **settings})
 
@@ -347,6 +360,7 @@ def test_the_ledger_is_spent_once_and_stops_the_client(server: FakeServer, tmp_p
     client.choose(CONTEXT)
     with pytest.raises(sv.BudgetSpent):
         client.report(reward=1)
+    client.flush()
     assert len(server.bodies) == 1
 
 
@@ -382,6 +396,7 @@ def test_the_same_for_asyncio(server: FakeServer, tmp_path: Path) -> None:
             ADDRESS,
             experiment=server.experiment,
             keys=[server.key.public.hex()],
+            most_epsilon=1.0,
             ledger=Plenty(),
             outbox=tmp_path / "outbox",
             transport=server.later,
@@ -391,11 +406,12 @@ def test_the_same_for_asyncio(server: FakeServer, tmp_path: Path) -> None:
         )
         assert await client.choose(CONTEXT) in server.learner.experiment.arms
         await client.report(reward=1)
+        assert await client.send() == 1
         assert await client.refresh() is False
         server.online = False
         for _ in range(3):
             await client.choose(CONTEXT)
-            await client.report(reward=0)
+            await client.report(reward=None)
         assert (client.waiting, await client.send()) == (3, 0)
         assert not await client.flush(timeout=4)
         server.online = True
@@ -413,6 +429,7 @@ def test_errors_reach_whoever_awaits(server: FakeServer) -> None:
             ADDRESS,
             experiment=server.experiment,
             keys=[Key().public.hex()],
+            most_epsilon=1.0,
             transport=server.later,
         )
         with pytest.raises(sv.SignatureError):

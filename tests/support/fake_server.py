@@ -184,6 +184,7 @@ def client_of(server: FakeServer, clock: FakeClock | None = None, **settings: An
     defaults: dict[str, Any] = {
         "experiment": server.experiment,
         "keys": [server.key.public.hex()],
+        "most_epsilon": 1e6,
         "ledger": Plenty(),
         "transport": server,
         "clock": clock,

@@ -16,6 +16,7 @@ class FileKind:
     what, name: how to call it, such as "a privacy ledger" and "ledger".
     error: what is raised where a file is of another kind or cannot be used.
     tables: how its tables are made, statement by statement.
+    older: what to do with a file of an older version.
     """
 
     what: str
@@ -24,6 +25,7 @@ class FileKind:
     error: type[SottovoceError]
     tables: str
     version: int = 1
+    older: str = "it cannot be used any more"
 
     def create(self, database: sqlite3.Connection) -> None:
         """Make the tables in an empty file, and mark it."""
@@ -38,6 +40,8 @@ class FileKind:
         (version,) = database.execute("PRAGMA user_version").fetchone()
         if (application, version) != (self.application, self.version):
             came = f"another file (version {version})"
+            if application == self.application and 0 < version < self.version:
+                came = f"one of version {version}: {self.older}"
             raise self.error(must(str(path), f"be {self.what} of version {self.version}", came))
 
     @contextmanager
