@@ -79,10 +79,9 @@ def test_a_slash_at_the_end_of_the_address_does_not_matter(server: FakeServer) -
 def test_settings_that_cannot_be_are_refused(
     server: FakeServer, settings: dict[str, Any], error: type[Exception]
 ) -> None:
-    keys = [server.key.public.hex()]
-    good = {
+    good: dict[str, Any] = {
         "experiment": server.experiment,
-        "keys": keys,
+        "keys": [server.key.public.hex()],
         "server": ADDRESS,
         "most_epsilon": 1.0,
     }

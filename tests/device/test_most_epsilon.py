@@ -40,7 +40,7 @@ def test_a_client_has_to_say_what_it_agrees_to() -> None:
         with pytest.raises(TypeError, match="most_epsilon"):
             kind("https://sottovoce.test", **settings)
         with pytest.raises(sv.ExperimentError, match="most_epsilon must be"):
-            kind("https://sottovoce.test", **settings, most_epsilon=None)
+            kind("https://sottovoce.test", **{**settings, "most_epsilon": None})
 
 
 def test_a_kept_release_that_asks_for_too_much_is_not_followed_either(tmp_path: Path) -> None:

@@ -151,9 +151,13 @@ def test_there_is_no_room_for_a_time_or_a_context(path: Path) -> None:
     }
 
 
-def change(path: Path, statement: str) -> None:
+def change(path: Path, *statements: str) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
-        database.execute(statement)
+        for statement in statements:
+            database.execute(statement)
+
+
+TABLES = ("waiting", "coin", "reported")
 
 
 SPOILS: list[Callable[[Path], object]] = [
@@ -162,10 +166,7 @@ SPOILS: list[Callable[[Path], object]] = [
     lambda path: path.write_bytes(path.read_bytes()[:5000]),
     lambda path: change(path, "PRAGMA application_id = 1"),
     lambda path: change(path, "PRAGMA user_version = 99"),
-    lambda path: [
-        change(path, f"ALTER TABLE {table} RENAME TO lost_{table}")
-        for table in ("waiting", "coin", "reported")
-    ],
+    lambda path: change(path, *(f"ALTER TABLE {each} RENAME TO lost_{each}" for each in TABLES)),
     lambda path: path.rename(path.with_name("elsewhere")),
 ]
 
