@@ -38,7 +38,8 @@ class Device:
     most_epsilon: the most ε that one report may spend, whatever a release asks for.
     public_arms: WEAKER PRIVACY. Agree to experiments in which the arm of each person is public.
         Without it a device chooses no arm for them.
-    coins: keeps the public ranking until a report is made with it; in memory unless given.
+    coins: where a ``Client`` keeps the public ranking until a report is made with it. A device
+        without a client keeps it in memory.
     """
 
     def __init__(
