@@ -24,6 +24,7 @@ def test_the_service_runs_it_from_end_to_end(make: Make, tmp_path: Path) -> None
             server.url,
             experiment=fingerprint,
             keys=[server.key],
+            most_epsilon=64.0,
             ledger=Purse(),
             outbox=tmp_path / "outbox",
             public_arms=True,

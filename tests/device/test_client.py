@@ -38,6 +38,8 @@ def test_a_person_is_served_and_the_learner_learns(server: FakeServer) -> None:
     client = client_of(server)
     assert client.choose(CONTEXT) in server.learner.experiment.arms
     client.report(reward=1.0)
+    assert client.waiting == 1
+    assert client.flush()
     assert server.learner.status().reports == {"target": 1}
     assert (client.waiting, client.refused) == (0, {})
     assert [(each.method, each.url) for each in server.seen] == [
@@ -51,6 +53,7 @@ def test_a_slash_at_the_end_of_the_address_does_not_matter(server: FakeServer) -
         "http://sottovoce.test/",
         experiment=server.experiment,
         keys=[server.key.public.hex()],
+        most_epsilon=1.0,
         transport=server,
     )
     client.refresh()
@@ -69,12 +72,21 @@ def test_a_slash_at_the_end_of_the_address_does_not_matter(server: FakeServer) -
         ({"keys": ["ab" * 31]}, sv.SignatureError),
         ({"keys": ["no key"]}, sv.SignatureError),
         ({"keys": [None]}, sv.SignatureError),
+        ({"most_epsilon": None}, sv.ExperimentError),
+        ({"most_epsilon": 0}, sv.ExperimentError),
+        ({"most_epsilon": float("inf")}, sv.ExperimentError),
     ],
 )
 def test_settings_that_cannot_be_are_refused(
     server: FakeServer, settings: dict[str, Any], error: type[Exception]
 ) -> None:
-    good = {"experiment": server.experiment, "keys": [server.key.public.hex()], "server": ADDRESS}
+    good: dict[str, Any] = {
+        "experiment": server.experiment,
+        "keys": [server.key.public.hex()],
+        "server": ADDRESS,
+        "most_epsilon": 1.0,
+    }
+    sv.Client(**good)
     with pytest.raises(error):
         sv.Client(**{**good, **settings})
 
@@ -205,7 +217,7 @@ def test_a_kept_release_is_verified_again(server: FakeServer, tmp_path: Path) ->
     serve(server, server.document(newer(server, 9)))
     client_of(server, outbox=tmp_path / "outbox").refresh()
     old, server.key = server.key.public.hex(), Key()
-    serve(server, server.document())
+    serve(server, server.document(newer(server, 1)))
     again = client_of(server, outbox=tmp_path / "outbox")
     assert again.release is None
     # What an old key has signed stands in nobody's way, however new it claims to be.
@@ -346,6 +358,7 @@ def test_the_ledger_is_spent_once_and_stops_the_client(server: FakeServer, tmp_p
     client.choose(CONTEXT)
     with pytest.raises(sv.BudgetSpent):
         client.report(reward=1)
+    client.flush()
     assert len(server.bodies) == 1
 
 
@@ -381,6 +394,7 @@ def test_the_same_for_asyncio(server: FakeServer, tmp_path: Path) -> None:
             ADDRESS,
             experiment=server.experiment,
             keys=[server.key.public.hex()],
+            most_epsilon=1.0,
             ledger=Plenty(),
             outbox=tmp_path / "outbox",
             transport=server.later,
@@ -390,11 +404,12 @@ def test_the_same_for_asyncio(server: FakeServer, tmp_path: Path) -> None:
         )
         assert await client.choose(CONTEXT) in server.learner.experiment.arms
         await client.report(reward=1)
+        assert await client.send() == 1
         assert await client.refresh() is False
         server.online = False
         for _ in range(3):
             await client.choose(CONTEXT)
-            await client.report(reward=0)
+            await client.report(reward=None)
         assert (client.waiting, await client.send()) == (3, 0)
         assert not await client.flush(timeout=4)
         server.online = True
@@ -412,6 +427,7 @@ def test_errors_reach_whoever_awaits(server: FakeServer) -> None:
             ADDRESS,
             experiment=server.experiment,
             keys=[Key().public.hex()],
+            most_epsilon=1.0,
             transport=server.later,
         )
         with pytest.raises(sv.SignatureError):

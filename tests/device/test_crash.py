@@ -29,11 +29,12 @@ def send(request):
     os.kill(os.getpid(), signal.SIGKILL)
 
 client = sv.Client(
-    address, experiment=experiment, keys=[key], outbox=folder + "/outbox",
+    address, experiment=experiment, keys=[key], outbox=folder + "/outbox", most_epsilon=1,
     ledger=sv.Ledger(folder + "/ledger", budget=1), transport=send,
 )
 client.choose({"age": 42, "bmi": 27.5})
 client.report(reward=1)
+client.send()
 """
 
 
@@ -52,6 +53,7 @@ def test_a_report_outlives_its_process(tmp_path: Path, moment: str) -> None:
             address,
             experiment=server.experiment,
             keys=[key],
+            most_epsilon=1,
             outbox=tmp_path / "outbox",
             ledger=ledger,
         )

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -63,10 +64,10 @@ def test_experiments_do_not_see_each_other(outbox: Outbox) -> None:
 
 def test_a_full_outbox_takes_no_more_and_drops_none(outbox: Outbox) -> None:
     for number in range(5):
-        outbox.check_room()
+        outbox.check_room(experiment=WALKING)
         outbox.put(bytes([number]), experiment=WALKING)
     with pytest.raises(sv.OutboxError, match="an outbox must hold at most 5 reports"):
-        outbox.check_room()
+        outbox.check_room(experiment=WALKING)
     with pytest.raises(sv.OutboxError, match="an outbox must hold at most 5 reports"):
         outbox.put(b"one more", experiment=SLEEPING)
     assert bodies(outbox) == [bytes([number]) for number in range(5)]
@@ -78,6 +79,38 @@ def test_a_release_is_kept_only_instead_of_one_that_it_may_replace(outbox: Outbo
     for new in (b"6", b"8", b"7"):
         outbox.keep(new, experiment=WALKING, instead_of=new.__gt__)
     assert outbox.kept(experiment=WALKING) == b"8"
+
+
+def test_a_coin_stays_until_a_report_is_put_with_it(outbox: Outbox) -> None:
+    first, second, third = b"\x00\x01\x02", b"\x02\x01\x00", b"\x01\x02\x00"
+    assert outbox.coin(first, experiment=WALKING) == first
+    assert outbox.coin(second, experiment=SLEEPING) == second
+    assert outbox.coin(second, experiment=WALKING) == first
+    outbox.check_room(experiment=WALKING, coin=first)
+    outbox.put(b"report", experiment=WALKING, coin=first)
+    for use in (outbox.check_room, partial(outbox.put, b"report")):
+        with pytest.raises(sv.DeviceError, match="another report was made with this one"):
+            use(experiment=WALKING, coin=first)
+    assert bodies(outbox) == [b"report"]
+    assert outbox.coin(third, experiment=WALKING) == third
+    assert outbox.coin(third, experiment=SLEEPING) == second
+    with pytest.raises(sv.DeviceError, match="choose again"):
+        outbox.put(b"report", experiment=WALKING, coin=first)
+    assert outbox.coin(first, experiment=WALKING) == third
+
+
+def test_a_coin_that_is_no_order_of_the_arms_is_refused(path: Path) -> None:
+    outbox = Outbox(path)
+    outbox.coin(b"\x00\x01\x02", experiment=WALKING)
+    for wrong in ("x'0001'", "x'000101'", "x''", "'text'"):
+        change(path, "UPDATE coin SET ranking = " + wrong)  # noqa: S608
+        with pytest.raises(sv.OutboxError, match="must hold an order of the arms"):
+            outbox.coin(b"\x01\x00\x02", experiment=WALKING)
+
+
+def test_each_experiment_is_noted_as_reported_to_once(outbox: Outbox) -> None:
+    noted = [outbox.note_report(experiment=each) for each in (WALKING, SLEEPING, WALKING)]
+    assert noted == [True, True, False]
 
 
 def test_what_was_put_is_there_after_a_restart(path: Path) -> None:
@@ -112,13 +145,19 @@ def test_there_is_no_room_for_a_time_or_a_context(path: Path) -> None:
     assert dict(columns) == {
         "waiting": ["number", "experiment", "report"],
         "kept": ["experiment", "release"],
+        "coin": ["experiment", "ranking"],
+        "reported": ["experiment"],
         "sqlite_sequence": ["name", "seq"],
     }
 
 
-def change(path: Path, statement: str) -> None:
+def change(path: Path, *statements: str) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
-        database.execute(statement)
+        for statement in statements:
+            database.execute(statement)
+
+
+TABLES = ("waiting", "coin", "reported")
 
 
 SPOILS: list[Callable[[Path], object]] = [
@@ -127,7 +166,7 @@ SPOILS: list[Callable[[Path], object]] = [
     lambda path: path.write_bytes(path.read_bytes()[:5000]),
     lambda path: change(path, "PRAGMA application_id = 1"),
     lambda path: change(path, "PRAGMA user_version = 99"),
-    lambda path: change(path, "ALTER TABLE waiting RENAME TO lost"),
+    lambda path: change(path, *(f"ALTER TABLE {each} RENAME TO lost_{each}" for each in TABLES)),
     lambda path: path.rename(path.with_name("elsewhere")),
 ]
 
@@ -138,11 +177,13 @@ def test_an_unreadable_outbox_fails_closed(path: Path, spoil: Callable[[Path], o
     outbox.put(b"report", experiment=WALKING)
     spoil(path)
     for use in (
-        outbox.check_room,
+        lambda: outbox.check_room(experiment=WALKING),
         lambda: outbox.put(b"x", experiment=WALKING),
         lambda: outbox.oldest(1, experiment=WALKING),
         lambda: outbox.remove([1]),
         lambda: outbox.count(experiment=WALKING),
+        lambda: outbox.coin(b"\x01\x00", experiment=WALKING),
+        lambda: outbox.note_report(experiment=WALKING),
     ):
         with pytest.raises(sv.OutboxError):
             use()
@@ -166,7 +207,14 @@ def test_an_outbox_that_vanished_is_not_begun_again(path: Path) -> None:
 
 def test_a_ledger_is_not_taken_for_an_outbox(path: Path) -> None:
     sv.Ledger(path, budget=1)
-    with pytest.raises(sv.OutboxError, match="must be an outbox of version 1"):
+    with pytest.raises(sv.OutboxError, match="must be an outbox of version 2"):
+        Outbox(path)
+
+
+def test_an_outbox_of_an_older_version_is_refused_and_the_error_says_what_to_do(path: Path) -> None:
+    Outbox(path)
+    change(path, "PRAGMA user_version = 1")
+    with pytest.raises(sv.OutboxError, match="got one of version 1: send its reports with"):
         Outbox(path)
 
 

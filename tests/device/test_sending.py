@@ -27,7 +27,7 @@ def clock() -> FakeClock:
 
 
 def waiting_client(server: FakeServer, clock: FakeClock, reports: int, **more: Any) -> sv.Client:
-    """A client with so many reports in its outbox, and a server that is there again."""
+    """A client with so many reports in its outbox, whose last try to send them failed."""
     client = client_of(server, clock, **more)
     client.refresh()
     server.online = False
@@ -35,6 +35,7 @@ def waiting_client(server: FakeServer, clock: FakeClock, reports: int, **more: A
         client.choose(CONTEXT)
         client.report(reward=1)
     assert client.waiting == reports
+    assert client.send() == 0
     server.online = True
     server.seen.clear()
     clock.now += 10_000
@@ -62,6 +63,8 @@ def test_several_reports_go_together_and_one_goes_alone(
     assert server.learner.status().reports == {"target": 12}
     client.choose(CONTEXT)
     client.report(reward=1)
+    assert sizes(server) == [12]
+    assert client.send() == 1
     assert sizes(server) == [12, 1]
     assert client.send() == 0
     assert len(posts(server)) == 2
@@ -83,6 +86,7 @@ def test_a_report_is_kept_before_it_is_sent(
     client = client_of(server, clock, outbox=tmp_path / "outbox")
     client.choose(CONTEXT)
     client.report(reward=1)
+    client.send()
     assert [len(each) for each in found] == [1]
     assert client.waiting == 0
 
@@ -250,7 +254,8 @@ def test_batches_are_bounded(
 
 
 def test_waits_double_with_full_jitter_and_begin_anew(server: FakeServer, clock: FakeClock) -> None:
-    jitter = iter([0.0, 0.5, 0.25, 0.0, 0.5, 0.5])
+    # The first and the last are of the time until the next look for a release.
+    jitter = iter([0.5, 0.0, 0.5, 0.25, 0.0, 0.5, 0.5, 0.5])
     client = waiting_client(server, clock, 1, jitter=lambda: next(jitter))
     server.online = False
     # The waits end at 1 (the first, which took 0), 2, 4, 8 and 16 s; each is a share of that.
@@ -262,6 +267,7 @@ def test_waits_double_with_full_jitter_and_begin_anew(server: FakeServer, clock:
     client.choose(CONTEXT)
     server.online = False
     client.report(reward=1)
+    assert client.send() == 0
     clock.slept.clear()
     server.online = True
     assert client.flush(timeout=1)

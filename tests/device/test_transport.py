@@ -191,23 +191,27 @@ def test_clients_work_over_http(tmp_path: Path) -> None:
             address,
             experiment=server.experiment,
             keys=[server.key.public.hex()],
+            most_epsilon=1.0,
             ledger=Plenty(),
             outbox=tmp_path / "outbox",
         )
         client.choose(CONTEXT)
         client.report(reward=1)
-        assert [client.waiting, client.refresh()] == [0, False]  # 304 this time
+        assert [client.send(), client.refresh()] == [1, False]  # 304 this time
 
         async def live() -> None:
             other = sv.AsyncClient(
-                address, experiment=server.experiment, keys=[server.key.public.hex()]
+                address,
+                experiment=server.experiment,
+                keys=[server.key.public.hex()],
+                most_epsilon=1.0,
             )
             await other.choose(CONTEXT)
             await other.report(reward=0)
-            assert other.waiting == 0
+            assert await other.flush()
 
         asyncio.run(live())
     client.choose(CONTEXT)
     client.report(reward=1)
-    assert client.waiting == 1
+    assert [client.send(), client.waiting] == [0, 1]
     assert server.learner.status().reports == {"target": 2}

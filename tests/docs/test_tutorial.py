@@ -47,7 +47,7 @@ def test_the_tutorial_works_as_it_is_printed(
             server.terminate()
 
     person, receipt, crowd, status, replay = outputs
-    assert re.fullmatch(r"This person gets: (reminder|coach)\n.*: 0\n", person)
+    assert re.fullmatch(r"This person gets: (reminder|coach)\n.*: 1\n.*: 0\n", person)
     assert "spent            ε = 2 in 1 reports" in receipt
     assert crowd == ""  # it prints after 400 people
     assert '"stored":101' in status

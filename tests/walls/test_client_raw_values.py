@@ -104,4 +104,5 @@ def test_what_a_server_says_of_a_report_is_not_repeated(tmp_path: Path) -> None:
     client.choose(CONTEXT)
     server.instead = trouble
     client.report(reward=REWARD)
+    client.send()
     assert client.refused == {"other": 1}

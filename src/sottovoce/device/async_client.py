@@ -43,8 +43,8 @@ class AsyncClient(Session):
         """Return the arm for this person. It works offline, once the client has a release."""
         return await self._run(self._choose(context))
 
-    async def report(self, *, reward: float) -> None:
-        """Privatise the outcome of the last choice, keep the report, and send it if possible."""
+    async def report(self, *, reward: float | None) -> None:
+        """Privatise the outcome of the last choice, and keep the report. It is sent later."""
         await self._run(self._report(reward))
 
     async def send(self) -> int:

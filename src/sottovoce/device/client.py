@@ -17,16 +17,22 @@ class Client(Session):
     experiment: the fingerprint of the experiment to take part in.
     keys: the public keys that may sign its releases, 64 hexadecimal digits each. Give two while
         the server changes its key.
+    most_epsilon: the most ε that one report may spend, whatever a release asks for.
     outbox: the file that keeps reports until they are sent, and the newest release. Without a
         file they are kept in memory, and lost when the process ends.
-    ledger, population, most_epsilon, public_arms: as of ``Device``.
-    refresh_every: seconds between two requests for a newer release. ``choose`` makes the request.
+    ledger: where ε is spent. Without one, the client reports once to the experiment, and the
+        outbox remembers that. Without a file, it is once in this process.
+    population, public_arms: as of ``Device``.
+    refresh_every: seconds, on average, from one look for a newer release to the next. ``choose``
+        makes the requests, before it looks at the context: it asks for the release, and sends the
+        reports that wait. The time is between half and one and a half of this, at random.
     transport: sends a request and returns the response; it raises TransportError or OSError if
         none came.
     clock, sleep, jitter: for tests. The clock must be monotonic.
 
     Several threads may use it, but it chooses for one person at a time: ``report`` is always about
-    the last ``choose``.
+    the last ``choose``. ``report`` never uses the network. An app that will not choose again calls
+    ``flush``, for example when it ends.
     """
 
     def __init__(
@@ -50,11 +56,17 @@ class Client(Session):
         return self._run(self._refresh())
 
     def choose(self, context: Mapping[str, Any]) -> str:
-        """Return the arm for this person. It works offline, once the client has a release."""
+        """Return the arm for this person. It works offline, once the client has a release.
+
+        If it is time to look for a newer release, it does so first, and sends what waits.
+        """
         return self._run(self._choose(context))
 
-    def report(self, *, reward: float) -> None:
-        """Privatise the outcome of the last choice, keep the report, and send it if possible."""
+    def report(self, *, reward: float | None) -> None:
+        """Privatise the outcome of the last choice, and keep the report. It is sent later.
+
+        reward: None if no outcome came. The report then tells nothing, and looks like any other.
+        """
         self._run(self._report(reward))
 
     def send(self) -> int:

@@ -17,6 +17,7 @@ class FileKind:
     error: what is raised where a file is of another kind or cannot be used.
     tables: how its tables are made, statement by statement.
     version: of the tables. A file of another version is refused.
+    older: what to do with a file of an older version.
     """
 
     what: str
@@ -25,6 +26,7 @@ class FileKind:
     error: type[SottovoceError]
     tables: str
     version: int = 1
+    older: str = "it cannot be used any more"
 
     def create(self, database: sqlite3.Connection) -> None:
         """Make the tables in an empty file, and mark it."""
@@ -38,8 +40,10 @@ class FileKind:
         (application,) = database.execute("PRAGMA application_id").fetchone()
         (version,) = database.execute("PRAGMA user_version").fetchone()
         if (application, version) != (self.application, self.version):
-            same = application == self.application
-            came = f"one of version {version}" if same else "another file"
+            came = "another file"
+            if application == self.application:
+                hint = f": {self.older}" if version < self.version and self.older else ""
+                came = f"one of version {version}{hint}"
             raise self.error(must(str(path), f"be {self.what} of version {self.version}", came))
 
     @contextmanager

@@ -1,13 +1,17 @@
 """The device: choose an arm for a person, and report the outcome under ε-LDP."""
 
+import os
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import RLock
 from typing import Any
 
+from sottovoce.device.coins import CoinsInMemory, PublicCoins
 from sottovoce.device.encode import encode
 from sottovoce.device.ledger import AnyLedger, OneReport
 from sottovoce.device.method import Secret, device_method
-from sottovoce.device.privatise import privatise
+from sottovoce.device.privatise import outcome_of, privatise
 from sottovoce.shared import check, wire
 from sottovoce.shared.errors import DeviceError, must
 from sottovoce.shared.experiment import TARGET
@@ -15,15 +19,27 @@ from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class _Choice:
+    """A choice that waits for its outcome: of which release, and in which process."""
+
+    release: Release
+    secret: Secret
+    process: int
+
+
 class Device:
     """One person's side. Raw data goes in; only ``Report`` comes out.
 
     release: the policy to follow; give the device the next one with ``follow``.
     population: the population that the person belongs to.
-    ledger: where ε is spent. Without one, the device reports once and then refuses.
+    ledger: where ε is spent. Without one, the device reports once and then refuses. It cannot know
+        what another device or process of the same person has reported.
     most_epsilon: the most ε that one report may spend, whatever a release asks for.
     public_arms: WEAKER PRIVACY. Agree to experiments in which the arm of each person is public.
         Without it a device chooses no arm for them.
+    coins: where a ``Client`` keeps the public ranking until a report is made with it. A device
+        without a client keeps it in memory.
     """
 
     def __init__(
@@ -34,6 +50,7 @@ class Device:
         ledger: AnyLedger | None = None,
         most_epsilon: float | None = None,
         public_arms: bool = False,
+        coins: PublicCoins | None = None,
     ) -> None:
         self._release = release
         self._population = release.experiment.population_index(population)
@@ -43,10 +60,15 @@ class Device:
             rule = f"ask for at most epsilon = {most_epsilon:g} a report"
             raise DeviceError(must("a release", rule, epsilon))
         self._public_arms = public_arms
-        self._pending: tuple[Release, Secret] | None = None
+        self._coins = CoinsInMemory() if coins is None else coins
+        self._lock = RLock()
+        self._pending: _Choice | None = None
 
     def follow(self, release: Release) -> None:
-        """Use a newer release from the next choice on."""
+        """Use a newer release from the next choice on.
+
+        It is of the same experiment, so it asks for the same ε.
+        """
         if release.experiment != self._release.experiment:
             rule = f"be of experiment {self._release.experiment.fingerprint}"
             came = release.experiment.fingerprint
@@ -55,8 +77,14 @@ class Device:
 
     def choose(self, context: Mapping[str, Any]) -> str:
         """Return the arm for this person, drawn from the arms on offer in the person's bin."""
-        # Forgotten first: if this context is refused, no report may be about an earlier one.
-        self._pending = None
+        with self._lock:
+            # Forgotten first: if this context is refused, no report may be about an earlier one.
+            self._pending = None
+            release, secret = self._chosen(context)
+            self._pending = _Choice(release, secret, os.getpid())
+            return release.experiment.arms[secret.arm]
+
+    def _chosen(self, context: Mapping[str, Any]) -> tuple[Release, Secret]:
         release = self._release
         point = encode(release.experiment, context)
         path = release.partition.find(point)
@@ -65,9 +93,9 @@ class Device:
                 "an experiment must keep arms private, unless the device agrees to public_arms;"
                 " got one in which they are public"
             )
-        arm, ranking = device_method(release).choose(release, release.policies[path])
-        self._pending = (release, Secret(point, path, arm, ranking=ranking))
-        return release.experiment.arms[arm]
+        policy = release.policies[path]
+        arm, ranking = device_method(release).choose(release, policy, self._coins)
+        return release, Secret(point, path, arm, ranking=ranking)
 
     def report(self, *, reward: float | None) -> Report:
         """Return the ε-LDP report on the outcome of the last choice, and spend its ε.
@@ -75,14 +103,25 @@ class Device:
         reward: None if no outcome came. The report then tells nothing, and looks like any other:
         whether there was an outcome is private, too.
         """
+        outcome_of(reward)  # an outcome that cannot be used costs nothing, and the choice stays
+        with self._lock:
+            choice = self._waiting_choice()
+            self._coins.check(choice.secret.ranking)
+            # Gone before the report is made: whatever happens now, there is no second report on it.
+            self._pending = None
+            report = self._privatise(choice.release, choice.secret, reward=reward)
+            self._coins.use(choice.secret.ranking, report)
+            return report
+
+    def _waiting_choice(self) -> _Choice:
         if self._pending is None:
             raise DeviceError(
                 "choose must come before each report; nothing was chosen since the last one"
             )
-        release, secret = self._pending
-        report = self._privatise(release, secret, reward=reward)
-        self._pending = None
-        return report
+        # A fork copies the choice, and each copy would make a report on it.
+        if self._pending.process != os.getpid():
+            raise DeviceError("a choice must be reported where it was made; got another process")
+        return self._pending
 
     def report_logged(self, context: Mapping[str, Any], *, arm: str, reward: float) -> Report:
         """Return the ε-LDP report on a logged row, whose arm some other policy chose."""

@@ -8,6 +8,7 @@ written, the device spends nothing and reports nothing.
 """
 
 import math
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
+from threading import Lock
 from typing import Protocol
 
 from sottovoce.device.database import FileKind
@@ -63,20 +65,28 @@ class AnyLedger(Protocol):
 
 
 class OneReport:
-    """The ledger of a device without a file: it allows a single report."""
+    """The ledger of a device without a file: it allows a single report in a single process."""
 
     def __init__(self) -> None:
+        self._process = os.getpid()
+        self._lock = Lock()
         self._spent = False
 
     def spend(self, epsilon: float, *, experiment: str, name: str, release: int) -> None:
         """Allow the first report only."""
-        if self._spent:
-            raise BudgetSpent(
-                "a device without a ledger must report at most once; got a second report: "
-                "pass ledger=Ledger(path, budget=…) for one person, or make a new Device for "
-                "each person or logged row"
+        # A fork copies what is unspent, and the copies do not hear of each other.
+        if self._process != os.getpid():
+            raise LedgerError(
+                "a device without a ledger must report where it was made; got another process"
             )
-        self._spent = True
+        with self._lock:
+            if self._spent:
+                raise BudgetSpent(
+                    "a device without a ledger must report at most once; got a second report: "
+                    "pass ledger=Ledger(path, budget=…) for one person, or make a new Device for "
+                    "each person or logged row"
+                )
+            self._spent = True
 
 
 class Ledger:

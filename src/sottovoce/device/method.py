@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, cast
 
+from sottovoce.device.coins import PublicCoins
 from sottovoce.shared.methods import method_part
 from sottovoce.shared.release import BinPolicy, Release
 
@@ -47,8 +48,13 @@ A crash after that wastes budget, never privacy.
 class DeviceMethod(Protocol):
     """A method on the device."""
 
-    def choose(self, release: Release, policy: BinPolicy) -> tuple[int, tuple[int, ...]]:
-        """Draw an arm by the policy of a bin; return it with the public ranking, if any."""
+    def choose(
+        self, release: Release, policy: BinPolicy, coins: PublicCoins
+    ) -> tuple[int, tuple[int, ...]]:
+        """Draw an arm by the policy of a bin; return it with the public ranking, if any.
+
+        coins: where the public ranking of the next report is. A method draws it nowhere else.
+        """
 
     def privatise(
         self,

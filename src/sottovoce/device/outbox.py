@@ -1,16 +1,20 @@
-"""The outbox: reports that wait to be sent, and the newest verified release.
+"""The outbox: reports that wait to be sent, the newest verified release, and what is done once.
 
 A client writes a report to the outbox, on disk, before it tries to send it, and removes it when the
 server has answered for it. The report was privatised before: the outbox holds the bytes that go
 over the network. Beside them it holds a number, which gives their order, and the experiment, which
 the report names anyway. It holds no time, no context and nothing else about the person. The release
-is public.
+is public. So is the coin: the ranking of the next report, where arms are public. For a client
+without a ledger, the outbox holds which experiments the person has reported to.
 
 It is an SQLite file, as the ledger is, and fails closed in the same way. Several processes and
 several experiments may share it. Its size is limited: a full outbox takes no further report, and
 never drops old ones to make room. A client asks for room before it spends any ε.
+
+An outbox that was deleted, or replaced by an older copy, cannot be told from a new one.
 """
 
+import os
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +25,7 @@ from pathlib import Path
 from weakref import finalize
 
 from sottovoce.device.database import FileKind
-from sottovoce.shared.errors import OutboxError, must
+from sottovoce.shared.errors import DeviceError, OutboxError, must
 
 MOST_WAITING = 100_000
 """The most reports that an outbox keeps, by default."""
@@ -39,7 +43,11 @@ CREATE TABLE waiting (
     report BLOB NOT NULL
 );
 CREATE TABLE kept (experiment TEXT PRIMARY KEY, release BLOB NOT NULL);
+CREATE TABLE coin (experiment TEXT PRIMARY KEY, ranking BLOB NOT NULL);
+CREATE TABLE reported (experiment TEXT PRIMARY KEY);
 """,
+    version=2,
+    older="send its reports with the version of sottovoce that made it, then begin with a new file",
 )
 
 
@@ -97,6 +105,7 @@ class Outbox(Reports):
         self._most = most
         self._path = None if path is None else Path(path)
         self._what = f"the outbox {self._path}"
+        self._process = os.getpid()
         if self._path is None:
             # Steps of a client may run in several threads, but only one at a time.
             self._memory = sqlite3.connect(
@@ -112,17 +121,35 @@ class Outbox(Reports):
                 _OUTBOX.create(database)
             _OUTBOX.check(database, self._path)
 
-    def check_room(self) -> None:
-        """Raise OutboxError unless another report can be put here now."""
+    def check_room(self, *, experiment: str, coin: bytes = b"") -> None:
+        """Raise OutboxError unless another report can be put here now, made with this coin."""
         with self._transaction() as database:
             self._check_room(database)
+            _check_coin(database, experiment, coin)
 
-    def put(self, report: bytes, *, experiment: str) -> None:
-        """Keep a report; with a file, it is on disk when this returns."""
+    def put(self, report: bytes, *, experiment: str, coin: bytes = b"") -> None:
+        """Keep a report, and forget its coin; with a file, that is on disk when this returns."""
         with self._transaction() as database:
             self._check_room(database)
+            _check_coin(database, experiment, coin)
+            database.execute("DELETE FROM coin WHERE experiment = ?", (experiment,))
             statement = "INSERT INTO waiting (experiment, report) VALUES (?, ?)"
             database.execute(statement, (experiment, report))
+
+    def coin(self, drawn: bytes, *, experiment: str) -> bytes:
+        """Return the coin of the next report: the one that is here, otherwise the one drawn now."""
+        with self._transaction() as database:
+            database.execute("INSERT OR IGNORE INTO coin VALUES (?, ?)", (experiment, drawn))
+            coin = _coin(database, experiment)
+        if coin is None or sorted(coin) != sorted(drawn):
+            raise OutboxError(must(self._what, "hold an order of the arms", "something else"))
+        return coin
+
+    def note_report(self, *, experiment: str) -> bool:
+        """Note that the person reports to an experiment; return whether it is the first time."""
+        with self._transaction() as database:
+            statement = "INSERT OR IGNORE INTO reported VALUES (?)"
+            return database.execute(statement, (experiment,)).rowcount == 1
 
     def kept(self, *, experiment: str) -> bytes | None:
         """Return the newest kept release. The caller verifies it again."""
@@ -139,6 +166,10 @@ class Outbox(Reports):
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         if self._path is None:
+            # A fork copies the memory: each copy would send its reports, and report once.
+            if self._process != os.getpid():
+                trouble = "an outbox in memory must be used where it was made; got another process"
+                raise OutboxError(trouble)
             yield self._memory
             return
         with _OUTBOX.transaction(self._path) as database:
@@ -150,6 +181,21 @@ class Outbox(Reports):
         if waiting >= self._most:
             rule = f"hold at most {self._most} reports: send them before there are more"
             raise OutboxError(must("an outbox", rule, f"{waiting} that wait"))
+
+
+def _coin(database: sqlite3.Connection, experiment: str) -> bytes | None:
+    statement = "SELECT ranking FROM coin WHERE experiment = ?"
+    row = database.execute(statement, (experiment,)).fetchone()
+    return row[0] if row and isinstance(row[0], bytes) else None
+
+
+def _check_coin(database: sqlite3.Connection, experiment: str, coin: bytes) -> None:
+    """Refuse a coin that a report was made with since. An empty one is of private arms."""
+    if coin and _coin(database, experiment) != coin:
+        raise DeviceError(
+            "a choice must be made with the ranking of the next report; another report was made"
+            " with this one: choose again"
+        )
 
 
 def _kept(database: sqlite3.Connection, experiment: str) -> bytes | None:

@@ -11,6 +11,14 @@ from sottovoce.shared.errors import RewardError, kind_of, must
 from sottovoce.shared.release import Release
 
 
+def outcome_of(reward: float | None) -> float | None:
+    """Return the outcome as a number; raise RewardError unless it is one in [0, 1] or None."""
+    outcome = finite_float(reward)
+    if reward is not None and (outcome is None or not 0 <= outcome <= 1):
+        raise RewardError(must("a reward", "be a number in [0, 1]", kind_of(reward)))
+    return outcome
+
+
 def privatise(
     release: Release, secret: Secret, *, population: int, reward: float | None, ledger: AnyLedger
 ) -> RandomisedAnswer:
@@ -22,9 +30,7 @@ def privatise(
     If no cell is contested, the answer is empty and costs nothing, unless the person is asked for
     the reward.
     """
-    outcome = finite_float(reward)
-    if reward is not None and (outcome is None or not 0 <= outcome <= 1):
-        raise RewardError(must("a reward", "be a number in [0, 1]", kind_of(reward)))
+    outcome = outcome_of(reward)
     experiment = release.experiment
 
     def spend() -> None:

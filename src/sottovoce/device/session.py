@@ -17,12 +17,13 @@ from threading import RLock
 from typing import Any, Generic, Required, TypedDict, TypeVar, Unpack
 
 from sottovoce.device.device import Device
+from sottovoce.device.kept_coins import KeptCoins, OneKeptReport
 from sottovoce.device.ledger import AnyLedger
 from sottovoce.device.outbox import Outbox
 from sottovoce.device.releases import Releases, Verified
 from sottovoce.device.sending import Backoff, Sender
 from sottovoce.device.transport import Request, Response
-from sottovoce.shared import wire
+from sottovoce.shared import check
 from sottovoce.shared.errors import DeviceError, SottovoceError, TransportError
 from sottovoce.shared.experiment import TARGET
 from sottovoce.shared.release import Release
@@ -58,7 +59,7 @@ class ClientSettings(TypedDict, total=False):
     outbox: str | PathLike[str] | None
     ledger: AnyLedger | None
     population: str
-    most_epsilon: float | None
+    most_epsilon: Required[float]
     public_arms: bool
     refresh_every: float
     clock: Callable[[], float]
@@ -71,10 +72,10 @@ class _Chosen:
 
     experiment: str
     keys: Sequence[str]
+    most_epsilon: float
     outbox: str | PathLike[str] | None = None
     ledger: AnyLedger | None = None
     population: str = TARGET
-    most_epsilon: float | None = None
     public_arms: bool = False
     refresh_every: float = 3600.0
     clock: Callable[[], float] = time.monotonic
@@ -92,16 +93,19 @@ class Session:
         chosen = _Chosen(**settings)
         self._experiment = chosen.experiment
         self._releases = Releases(server, experiment=chosen.experiment, keys=chosen.keys)
+        most_epsilon = check.epsilon(chosen.most_epsilon, what="most_epsilon")
         self._outbox = Outbox(chosen.outbox)
         self._make_device = partial(
             Device,
             population=chosen.population,
-            ledger=chosen.ledger,
-            most_epsilon=chosen.most_epsilon,
+            ledger=OneKeptReport(self._outbox) if chosen.ledger is None else chosen.ledger,
+            most_epsilon=most_epsilon,
             public_arms=chosen.public_arms,
+            coins=KeptCoins(self._outbox, experiment=chosen.experiment),
         )
         self._device: Device | None = None
         self._clock = chosen.clock
+        self._jitter = chosen.jitter
         self._refresh_every = chosen.refresh_every
         self._next_look = chosen.clock()
         self._trouble = "none was asked for"
@@ -131,7 +135,8 @@ class Session:
         return Counter(self._sender.refused)
 
     def _refresh(self) -> Steps[bool]:
-        self._next_look = self._clock() + self._refresh_every
+        # With jitter, so that devices that began together do not come in the same second.
+        self._next_look = self._clock() + self._refresh_every * (0.5 + self._jitter())
         try:
             newest = yield from self._releases.newest()
             moved = newest is not self._releases.known
@@ -149,27 +154,31 @@ class Session:
         return moved
 
     def _choose(self, context: Mapping[str, Any]) -> Steps[str]:
+        # The network comes first: nothing about this person decides whether there is a request.
         due = self._device is None or self._clock() >= self._next_look
         if due and not self._looking.wait:
-            try:
-                yield from self._refresh()
-            except SottovoceError as error:
-                # With a good release at hand, a bad one must not keep a person from an arm.
-                if self._device is None:
-                    raise
-                _logger.warning("a release was not used: %s", error)
+            yield from self._look_and_send()
         if self._device is None:
             raise TransportError(f"a first release must come from the server; {self._trouble}")
         return self._device.choose(context)
 
-    def _report(self, reward: float) -> Steps[None]:
+    def _look_and_send(self) -> Steps[None]:
+        try:
+            yield from self._refresh()
+        except SottovoceError as error:
+            # With a good release at hand, a bad one must not keep a person from an arm.
+            if self._device is None:
+                raise
+            _logger.warning("a release was not used: %s", error)
+        yield from self._sender.send()
+
+    def _report(self, reward: float | None) -> Steps[None]:
         if self._device is None:
             raise DeviceError("choose must come before each report; nothing was chosen yet")
-        # Checked first, so that no budget is spent on a report that the outbox cannot keep.
-        self._outbox.check_room()
-        report = self._device.report(reward=reward)
-        self._outbox.put(wire.report_to_bytes(report), experiment=self._experiment)
-        yield from self._sender.send()
+        # The report goes to the outbox. If it went out at once, its moment would tell when the
+        # outcome came.
+        self._device.report(reward=reward)
+        yield from ()
 
     def _send(self) -> Steps[int]:
         return (yield from self._sender.send())

@@ -112,6 +112,7 @@ def visit(
     queue = itertools.count()
     arms = {arm: number for number, arm in enumerate(experiment.arms)}
     ledgers = [EachPersonOnce() for _ in range(tablets)]
+    epsilon = experiment.populations[experiment.population_index(population)].epsilon
     turn = threading.Lock()
 
     def use(ledger: EachPersonOnce) -> None:
@@ -121,6 +122,7 @@ def visit(
             keys=[server.key],
             ledger=ledger,
             population=population,
+            most_epsilon=epsilon,
             refresh_every=REFRESH_EVERY,
             public_arms=True,  # simulated people have no secrets
         )
@@ -128,6 +130,7 @@ def visit(
             ledger.next_person()
             arm = arms[client.choose(features_of(experiment, contexts[person]))]
             client.report(reward=float(outcomes[person, arm]))
+            client.send()  # at once: simulated people have no secrets, and the next one waits
             regret[person] = means[person].max() - means[person, arm]
             with turn:
                 each()

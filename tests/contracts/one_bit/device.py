@@ -8,11 +8,12 @@ person. All draws are of whole numbers, from the operating system.
 import secrets
 
 from contracts.one_bit.shared import odds, question_of
+from sottovoce.device.coins import PublicCoins
 from sottovoce.device.method import RandomisedAnswer, Secret, Spend, draw_arm
 from sottovoce.shared.release import BinPolicy, Release
 
 
-def choose(release: Release, policy: BinPolicy) -> tuple[int, tuple[int, ...]]:
+def choose(release: Release, policy: BinPolicy, coins: PublicCoins) -> tuple[int, tuple[int, ...]]:
     """Draw a live arm; none is public."""
     return draw_arm(policy), ()
 

@@ -36,10 +36,12 @@ def journal(path: Path) -> Iterator[Journal]:
 
 def reports(count: int) -> list[bytes]:
     """Reports whose nonces fall from one to the next, while the releases rise."""
-    release = sv.Learner(clinic()).release()
-    report = Device(release, population="clinic-b", most_epsilon=4.0).report_nothing_logged()
+    first = sv.Learner(clinic()).release()
+    report = Device(first, population="clinic-b", most_epsilon=4.0).report_nothing_logged()
     return [
-        wire.report_to_bytes(replace(report, release=i, nonce=bytes([count - i]) * 16))
+        wire.report_to_bytes(
+            replace(report, release=bytes([i]) * 12, nonce=bytes([count - i]) * 16)
+        )
         for i in range(count)
     ]
 

@@ -290,7 +290,7 @@ def test_raw_values_are_in_no_report_and_in_no_repr(public_arms: bool) -> None:
     for _ in range(50):
         device = sv.Device(release, public_arms=True)
         device.choose({"age": AGE, "bmi": BMI})
-        _, secret = vars(device)["_pending"]
+        secret = vars(device)["_pending"].secret
         shown = [repr(secret), str(secret), f"{secret}", repr(device), repr(vars(device))]
         report = device.report(reward=REWARD)
         assert vars(device)["_pending"] is None

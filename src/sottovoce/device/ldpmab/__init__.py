@@ -1,11 +1,12 @@
 """``ldpmab`` on the device: the sums of the paper, with Laplace noise in every contested cell."""
 
+from sottovoce.device.coins import PublicCoins
 from sottovoce.device.ldpmab import laplace
 from sottovoce.device.method import RandomisedAnswer, Secret, Spend, draw_arm
 from sottovoce.shared.release import BinPolicy, Release
 
 
-def choose(release: Release, policy: BinPolicy) -> tuple[int, tuple[int, ...]]:
+def choose(release: Release, policy: BinPolicy, coins: PublicCoins) -> tuple[int, tuple[int, ...]]:
     """Draw a live arm by its propensity."""
     return draw_arm(policy), ()
 

@@ -4,6 +4,7 @@ The device draws the question without looking at the person. The true answer goe
 ``subset.whisper``.
 """
 
+from sottovoce.device.coins import PublicCoins
 from sottovoce.device.method import RandomisedAnswer, Secret, Spend, draw_arm
 from sottovoce.device.whisper import subset
 from sottovoce.device.whisper.answer import true_answer
@@ -13,10 +14,12 @@ from sottovoce.shared.whisper.cells import cell_layout, reward_mechanism
 from sottovoce.shared.whisper.questions import EVERYBODY, questions_of
 
 
-def choose(release: Release, policy: BinPolicy) -> tuple[int, tuple[int, ...]]:
+def choose(release: Release, policy: BinPolicy, coins: PublicCoins) -> tuple[int, tuple[int, ...]]:
     """Draw an arm on offer; where arms are public, take the first live one of a public ranking."""
-    ranking = draw_ranking(release)
-    return (min(policy.arms, key=ranking.index) if ranking else draw_arm(policy)), ranking
+    if not release.experiment.settings.arms_are_public:
+        return draw_arm(policy), ()
+    ranking = coins.take(lambda: draw_ranking(release))
+    return min(policy.arms, key=ranking.index), ranking
 
 
 def privatise(

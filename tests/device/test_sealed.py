@@ -1,0 +1,344 @@
+"""Once is once: a choice, a public ranking, and the one report of a client without a ledger."""
+
+import dataclasses
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sottovoce as sv
+from factories import CONTEXT, Purse, four_bins
+from sottovoce.device.ledger import OneReport
+from sottovoce.device.outbox import Outbox
+from sottovoce.device.whisper import subset
+from sottovoce.shared import wire
+from support.fake_server import FakeClock, client_of
+from support.shelf import Shelf, waiting_in
+
+YOUNG = {"age": 20, "bmi": 40}  # where arms are public, all three are live here
+OLD = {"age": 80, "bmi": 20}  # one arm is left
+PUBLIC = four_bins(public_arms=True)
+
+
+def later(release: sv.Release) -> sv.Release:
+    return dataclasses.replace(release, version=release.version + 1)
+
+
+def power_cut(*_: Any, **__: Any) -> bytes:
+    raise SystemError("power cut")
+
+
+# --- one report ----------------------------------------------------------------------------------
+
+
+def test_ten_starts_with_one_outbox_make_one_report(tmp_path: Path) -> None:
+    server, outcomes = Shelf(four_bins()), Counter[str]()
+    for _ in range(10):
+        client = client_of(server, ledger=None, outbox=tmp_path / "outbox")
+        client.choose(CONTEXT)
+        try:
+            client.report(reward=1)
+        except sv.BudgetSpent:
+            outcomes["refused"] += 1
+        assert client.flush()
+    assert outcomes == {"refused": 9}
+    assert len(server.bodies) == 1
+
+
+def test_the_one_report_is_spent_on_disk_before_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = Shelf(four_bins())
+    client = client_of(server, ledger=None, outbox=tmp_path / "outbox")
+    client.choose(CONTEXT)
+    monkeypatch.setattr(subset, "whisper", power_cut)
+    with pytest.raises(SystemError):
+        client.report(reward=1)
+    monkeypatch.undo()
+    again = client_of(server, ledger=None, outbox=tmp_path / "outbox")
+    again.choose(CONTEXT)
+    with pytest.raises(sv.BudgetSpent, match="a client without a ledger must report at most once"):
+        again.report(reward=1)
+    assert again.waiting == 0
+
+
+def test_the_one_report_is_of_each_experiment_by_itself(tmp_path: Path) -> None:
+    for epsilon in (1.0, 2.0):
+        client = client_of(
+            Shelf(four_bins(epsilon=epsilon)), ledger=None, outbox=tmp_path / "outbox"
+        )
+        client.choose(CONTEXT)
+        client.report(reward=1)
+
+
+def test_with_a_ledger_the_ledger_alone_decides(tmp_path: Path) -> None:
+    server = Shelf(four_bins())
+    for _ in range(3):
+        client = client_of(server, outbox=tmp_path / "outbox")
+        client.choose(CONTEXT)
+        client.report(reward=1)
+        assert client.flush()
+    assert len(server.bodies) == 3
+
+
+def test_of_many_threads_and_starts_one_makes_the_report(tmp_path: Path) -> None:
+    outboxes = [Outbox(tmp_path / "outbox") for _ in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        noted = list(pool.map(lambda each: each.note_report(experiment="walking"), outboxes))
+    assert sorted(noted) == [False] * 7 + [True]
+    one = OneReport()
+
+    def spend(_: int) -> int:
+        try:
+            one.spend(1.0, experiment="", name="", release=1)
+        except sv.BudgetSpent:
+            return 0
+        return 1
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(spend, range(50))) == 1
+
+
+# --- one choice ----------------------------------------------------------------------------------
+
+
+def test_a_choice_is_gone_before_its_report_is_made() -> None:
+    """Whoever comes in between, another thread for example, finds none."""
+    told: list[str] = []
+
+    class Nosy(Purse):
+        def spend(self, *args: Any, **kwargs: Any) -> None:
+            super().spend(*args, **kwargs)
+            try:
+                device.report(reward=0)
+            except sv.DeviceError as error:
+                told.append(str(error))
+
+    ledger = Nosy()
+    device = sv.Device(four_bins(), ledger=ledger)
+    device.choose(CONTEXT)
+    device.report(reward=1)
+    assert len(ledger.spent) == 1
+    assert ["nothing was chosen" in each for each in told] == [True]
+
+
+def test_a_crash_while_the_report_is_made_uses_the_choice_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ledger = Purse()
+    device = sv.Device(four_bins(), ledger=ledger)
+    device.choose(CONTEXT)
+    monkeypatch.setattr(subset, "whisper", power_cut)
+    with pytest.raises(SystemError):
+        device.report(reward=1)
+    monkeypatch.undo()
+    with pytest.raises(sv.DeviceError, match="choose must come before each report"):
+        device.report(reward=1)
+    assert len(ledger.spent) == 1
+
+
+def test_of_many_threads_one_reports_on_a_choice() -> None:
+    ledger = Purse()
+    device = sv.Device(four_bins(), ledger=ledger)
+    device.choose(CONTEXT)
+
+    def report(_: int) -> bool:
+        try:
+            device.report(reward=1)
+        except sv.DeviceError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(report, range(50))) == 1
+    assert len(ledger.spent) == 1
+
+
+def test_a_choice_is_reported_against_its_own_release_whatever_came_since(tmp_path: Path) -> None:
+    server = Shelf(four_bins())
+    client = client_of(server, outbox=tmp_path / "outbox")
+    client.choose(CONTEXT)
+    before, server.current = server.current, later(server.current)
+    assert client.refresh()
+    client.report(reward=1)
+    client.choose(CONTEXT)
+    client.report(reward=1)
+    named = [each.release for each in waiting_in(tmp_path / "outbox", server.experiment)]
+    assert named == [wire.release_id(before), wire.release_id(server.current)]
+
+
+def test_after_a_new_release_too_a_context_that_is_refused_ends_the_choice(tmp_path: Path) -> None:
+    server = Shelf(four_bins())
+    client = client_of(server, outbox=tmp_path / "outbox")
+    client.choose(CONTEXT)
+    server.current = later(server.current)
+    assert client.refresh()
+    with pytest.raises(sv.ContextError):
+        client.choose({"age": "forty-two", "bmi": 27.5})
+    with pytest.raises(sv.DeviceError, match="choose must come before each report"):
+        client.report(reward=1)
+    assert client.waiting == 0
+
+
+FORKS = """
+import os
+import sottovoce as sv
+from factories import CONTEXT, Purse, four_bins
+from support.fake_server import client_of
+from support.shelf import Shelf
+
+def forked(use):
+    child = os.fork()
+    if child == 0:
+        try:
+            use()
+            said = "done"
+        except sv.SottovoceError as error:
+            said = f"{type(error).__name__} {error}"
+        os.write(1, f"{said}\\n".encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+
+def anew(device):
+    device.choose(CONTEXT)
+    device.report(reward=1)
+
+device = sv.Device(four_bins(), ledger=Purse())
+device.choose(CONTEXT)
+for _ in range(4):
+    forked(lambda: device.report(reward=1))
+device.report(reward=1)
+forked(lambda: anew(device))
+forked(lambda: anew(sv.Device(four_bins())))
+
+one = sv.Device(four_bins())
+public = sv.Device(four_bins(public_arms=True), ledger=Purse(), public_arms=True)
+client = client_of(Shelf(four_bins()), ledger=None)
+client.refresh()
+for each in (one, public, client):
+    forked(lambda: anew(each))
+    anew(each)
+"""
+
+
+def test_a_fork_makes_no_second_report_of_one() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": ":".join(sys.path)},
+    )
+    choice = "DeviceError a choice must be reported where it was made; got another process"
+    assert done.stdout.splitlines() == [
+        *[choice] * 4,
+        "done",  # a choice of its own, from a ledger that agrees
+        "done",  # a device of its own
+        "LedgerError a device without a ledger must report where it was made; got another process",
+        "DeviceError a ranking must be used where it was drawn; got another process",
+        "OutboxError an outbox in memory must be used where it was made; got another process",
+    ]
+
+
+# --- one ranking ---------------------------------------------------------------------------------
+
+
+def ranking_of(device: sv.Device) -> tuple[int, ...]:
+    chosen: tuple[int, ...] = vars(device)["_pending"].secret.ranking
+    return chosen
+
+
+def test_however_often_an_app_chooses_the_ranking_is_that_of_the_next_report() -> None:
+    device = sv.Device(PUBLIC, ledger=Purse(), public_arms=True)
+    seen = []
+    for _ in range(30):
+        # By chance alone, the same arm would come 20 times in a row once in 3^19 reports.
+        arms = {device.choose(YOUNG) for _ in range(20)}
+        assert len(arms) == 1
+        device.choose(OLD)
+        with pytest.raises(sv.ContextError):
+            device.choose({"age": 20})
+        device.follow(later(PUBLIC))
+        assert {device.choose(YOUNG)} == arms
+        kept = ranking_of(device)
+        report = device.report(reward=1)
+        assert report.ranking in ((), kept)
+        seen.append(kept)
+    # All 30 rankings are the same, if each is new, once in 6^29 runs.
+    assert len(set(seen)) > 1
+
+
+def test_the_ranking_says_nothing_about_the_bin() -> None:
+    """Any arm may come first, also for someone whose bin offers only one."""
+    first = Counter[int]()
+    for _ in range(200):
+        device = sv.Device(PUBLIC, public_arms=True)
+        assert device.choose(OLD) == "reminder"
+        first[ranking_of(device)[0]] += 1
+    # One of three never comes first in 200 once in 10^34 runs.
+    assert set(first) == {0, 1, 2}
+
+
+def test_a_client_keeps_its_ranking_through_restarts_failures_and_releases(tmp_path: Path) -> None:
+    server, clock, seen = Shelf(PUBLIC), FakeClock(), set()
+
+    def start(**settings: Any) -> sv.Client:
+        return client_of(server, clock, outbox=tmp_path / "outbox", public_arms=True, **settings)
+
+    for _ in range(12):
+        arms = set()
+        for _ in range(10):
+            client = start()
+            arms.add(client.choose(YOUNG))
+            server.current = later(server.current)
+            client.refresh()
+            arms.add(client.choose(YOUNG))
+        poor = start(ledger=sv.Ledger(tmp_path / "poor", budget=0.1))
+        arms.add(poor.choose(YOUNG))
+        with pytest.raises(sv.BudgetSpent):
+            poor.report(reward=1)
+        arms.add(poor.choose(YOUNG))
+        assert len(arms) == 1  # by chance alone once in 3^21 times
+        seen |= arms
+        client.report(reward=1)
+    # The same arm each time, if each ranking is new, comes once in 3^11 = 177,147 runs.
+    assert len(seen) > 1
+
+
+def test_a_crash_while_the_report_is_made_leaves_the_ranking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, arms = Shelf(PUBLIC), set()
+    with monkeypatch.context() as patch:
+        patch.setattr(subset, "whisper", power_cut)
+        for _ in range(20):
+            client = client_of(server, outbox=tmp_path / "outbox", public_arms=True)
+            arms.add(client.choose(YOUNG))
+            with pytest.raises(SystemError):
+                client.report(reward=1)
+    assert len(arms) == 1  # by chance alone once in 3^19 runs
+
+
+def test_a_ranking_that_another_client_has_used_is_refused_and_costs_nothing(
+    tmp_path: Path,
+) -> None:
+    """Otherwise an app could hold several, and report with the one that it likes."""
+    server, ledger = Shelf(PUBLIC), Purse()
+    one, two = (
+        client_of(server, ledger=ledger, outbox=tmp_path / "outbox", public_arms=True)
+        for _ in range(2)
+    )
+    assert one.choose(YOUNG) == two.choose(YOUNG)
+    two.report(reward=1)
+    for _ in range(2):
+        with pytest.raises(sv.DeviceError, match="another report was made with this one"):
+            one.report(reward=1)
+        two.choose(YOUNG)
+    assert (len(ledger.spent), one.waiting) == (1, 1)
+    one.choose(YOUNG)
+    one.report(reward=1)
+    assert (len(ledger.spent), one.waiting) == (2, 2)
