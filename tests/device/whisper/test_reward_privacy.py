@@ -334,7 +334,7 @@ def test_code_that_spends_where_nothing_is_told_is_caught() -> None:
 
 def test_a_sampler_that_rounds_a_value_to_the_nearer_sign_is_biased() -> None:
     mechanism = SignedSubset(1, 1, 3, 1)  # β = 1/2
-    nearest = mutant("1 if draws.chance(under + over, 2 * under) else -1", "1 if over > 0 else -1")
+    nearest = mutant("draws.chance_of_bits(_times_plus(number), _GRID + 1)", "number > 0")
 
     def mean(sampler: Any, value: float) -> Fraction:
         law = exact_law(sampler, mechanism, 0, value)
