@@ -4,8 +4,10 @@ A method's module ``device/<name>`` has the two functions of ``DeviceMethod``.
 """
 
 import secrets
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Protocol, cast
 
 from sottovoce.shared.methods import method_part
@@ -71,7 +73,28 @@ def device_method(release: Release) -> DeviceMethod:
     return cast(DeviceMethod, method_part(release.experiment.settings.name, "device"))
 
 
-def draw_arm(policy: BinPolicy) -> int:
-    """Draw one of the arms on offer by its propensity."""
-    (arm,) = secrets.SystemRandom().choices(policy.arms, policy.propensities)
-    return arm
+def draw_arm(release: Release, policy: BinPolicy) -> int:
+    """Draw one of the arms on offer by its propensity, to a part in 2^53.
+
+    Everybody makes one draw of 53 bits, also where only one arm is left.
+    """
+    return policy.arms[bisect_right(_bounds(release)[policy.path], secrets.randbits(53))]
+
+
+def _bounds(release: Release) -> dict[str, tuple[int, ...]]:
+    """Return where the draws for each arm but the last end, in every bin.
+
+    They are worked out for all bins at once: if each bin had to wait for its first person, the
+    time of a choice would tell who was there before.
+    """
+    if draw_arm not in release.derived:
+        release.derived[draw_arm] = {
+            policy.path: _ends(policy.propensities) for policy in release.bins
+        }
+    found: dict[str, tuple[int, ...]] = release.derived[draw_arm]
+    return found
+
+
+def _ends(propensities: tuple[float, ...]) -> tuple[int, ...]:
+    sums = list(accumulate(propensities))
+    return tuple(round(2**53 * (each / sums[-1])) for each in sums[:-1])

@@ -22,9 +22,10 @@ def privatise(
     If no cell is contested, the answer is empty and costs nothing, unless the person is asked for
     the reward.
     """
-    outcome = finite_float(reward)
-    if reward is not None and (outcome is None or not 0 <= outcome <= 1):
+    number = finite_float(0.0 if reward is None else reward)
+    if number is None or not 0 <= number <= 1:
         raise RewardError(must("a reward", "be a number in [0, 1]", kind_of(reward)))
+    outcome = None if reward is None else number
     experiment = release.experiment
 
     def spend() -> None:

@@ -234,7 +234,7 @@ def test_only_served_people_of_the_target_are_asked_how_it_went() -> None:
 DRAW = "    question = draw_question(release, population=population, logged=secret.logged)\n"
 IF_REWARD = "    if entry.cells == EVERYBODY:\n"
 MECHANISM = "        mechanism = reward_mechanism(experiment)\n"
-VALUE = "(0, 2 * outcome - 1)"
+VALUE = "(0, 2 * known - 1)"
 SPEND = "    spend()\n"
 WHISPER = "subset.whisper(mechanism, cell=cell, value=value)"
 SEND = f"return RandomisedAnswer({WHISPER}, number, ranking)"
