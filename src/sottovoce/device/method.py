@@ -88,8 +88,10 @@ def _bounds(release: Release) -> dict[str, tuple[int, ...]]:
     time of a choice would tell who was there before.
     """
     if draw_arm not in release.derived:
+        # Bins with the same chances share one tuple, which is then always near in memory.
+        known = {policy.propensities: _ends(policy.propensities) for policy in release.bins}
         release.derived[draw_arm] = {
-            policy.path: _ends(policy.propensities) for policy in release.bins
+            policy.path: known[policy.propensities] for policy in release.bins
         }
     found: dict[str, tuple[int, ...]] = release.derived[draw_arm]
     return found

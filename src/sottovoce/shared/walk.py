@@ -5,54 +5,56 @@ walk has as many steps as the deepest leaf is deep: a leaf leads to itself. All 
 worked out for the whole release at once, never for the bin of one person.
 """
 
+import math
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import Release
 
 
-class _Node(NamedTuple):
-    """One bin of the tree, split or not.
-
-    axis: the feature along which it is split; -1 for a leaf.
-    middle: where it is split.
-    halves: the nodes that come next, the lower half first; a leaf comes next after itself.
-    middles: the middle of each half along the axis.
-    """
-
-    axis: int
-    middle: float
-    halves: tuple[int, int]
-    middles: tuple[float, float]
-
-
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """The walks from the root to every leaf, all of the same length."""
+    """The walks from the root to every leaf, all of the same length.
 
-    nodes: tuple[_Node, ...]
+    Node 0 is the root. Arrays of plain numbers lie close together in memory: a node that nobody has
+    been to for a while takes hardly longer to read than one that everybody passes.
+
+    axis: the feature along which each node is split; -1 for a leaf.
+    look: the feature to look at: the axis, and the first feature in a leaf.
+    middle: where it is split; infinity for a leaf.
+    child: its lower half, and the upper half is the next node; a leaf is its own child.
+    quarter: a quarter of its edge along the axis, from its middle to the middle of each half.
+    paths: the name of each node.
+    """
+
+    axis: Sequence[int]
+    look: Sequence[int]
+    middle: Sequence[float]
+    child: Sequence[int]
+    quarter: Sequence[float]
     paths: tuple[str, ...]
     steps: int
 
     def find(self, point: Sequence[float]) -> str:
         """Return the leaf that holds a point of [0, 1]^d."""
-        nodes, node = self.nodes, 0
+        look, middle, child, node = self.look, self.middle, self.child, 0
         for _ in range(self.steps):
-            axis, middle, halves, _ = nodes[node]
-            # A leaf has axis -1: it looks at the last feature, and stays whatever it sees.
-            node = halves[point[axis] >= middle]
+            # In a leaf every feature is below infinity, and the next node is the same leaf.
+            node = child[node] + (point[look[node]] >= middle[node])
         return self.paths[node]
 
-    def middle(self, point: Sequence[float], *, feature: int) -> float:
+    def middle_of_leaf(self, point: Sequence[float], *, feature: int) -> float:
         """Return the middle, along one feature, of the leaf that holds a point."""
-        nodes, node, found = self.nodes, 0, 0.5
+        look, middle, child, node = self.look, self.middle, self.child, 0
+        found = 0.5
         for _ in range(self.steps):
-            axis, middle, halves, middles = nodes[node]
-            upper = point[axis] >= middle
-            node = halves[upper]
-            found = (found, middles[upper])[axis == feature]
+            half = middle[node]
+            upper = point[look[node]] >= half
+            next_middle = half + (2 * upper - 1) * self.quarter[node]
+            found = (found, next_middle)[self.axis[node] == feature]
+            node = child[node] + upper
         return found
 
 
@@ -66,18 +68,22 @@ def walk_of(release: Release) -> Walk:
 
 def compile_walk(partition: Partition) -> Walk:
     """Work out every step of every walk."""
-    paths, nodes = [""], list[_Node]()
+    paths = [""]
+    axis, look, child = array("h"), array("h"), array("l")
+    middle, quarter = array("d"), array("d")
     edges: list[dict[int, tuple[float, float]]] = [{}]  # of each node, where it was cut so far
     for node, path in enumerate(paths):  # which grows on the way
-        axis = partition.cuts.get(path, -1)
-        if axis < 0:
-            nodes.append(_Node(-1, 0.5, (node, node), (0.5, 0.5)))
-            continue
-        low, high = edges[node].get(axis, (0.0, 1.0))
-        middle, lower = (low + high) / 2, len(paths)
-        middles = ((low + middle) / 2, (middle + high) / 2)
-        nodes.append(_Node(axis, middle, (lower, lower + 1), middles))
-        paths += [path + "0", path + "1"]
-        edges += [{**edges[node], axis: (low, middle)}, {**edges[node], axis: (middle, high)}]
+        cut = partition.cuts.get(path, -1)
+        low, high = edges[node].get(cut, (0.0, 1.0))
+        half = (low + high) / 2
+        axis.append(cut)
+        look.append(max(cut, 0))
+        middle.append(math.inf if cut < 0 else half)
+        child.append(node if cut < 0 else len(paths))
+        quarter.append((high - low) / 4)
+        if cut >= 0:
+            paths += [path + "0", path + "1"]
+            edges += [{**edges[node], cut: (low, half)}, {**edges[node], cut: (half, high)}]
         edges[node] = {}  # its halves have their own
-    return Walk(tuple(nodes), tuple(paths), steps=max(map(len, paths)))
+    steps = max(map(len, paths))
+    return Walk(axis, look, middle, child, quarter, tuple(paths), steps)

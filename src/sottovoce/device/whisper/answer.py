@@ -60,7 +60,7 @@ def true_answer(
     known = 0.5 if outcome is None else outcome
     half = -1
     if question.feature is not None:
-        middle = walk_of(release).middle(secret.point, feature=question.feature)
+        middle = walk_of(release).middle_of_leaf(secret.point, feature=question.feature)
         half = int(secret.point[question.feature] >= middle)
     entry = questions_of(release.experiment)[question.kind]
     second = secret.arm != release.policies[secret.path].arms[0]
