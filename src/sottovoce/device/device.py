@@ -62,14 +62,14 @@ class Device:
         self._pending = None
         release = self._release
         point = encode(release.experiment, context)
-        path = walk_of(release).find(point)
+        policy = walk_of(release).find(point)
         if release.experiment.settings.arms_are_public and not self._public_arms:
             raise DeviceError(
                 "an experiment must keep arms private, unless the device agrees to public_arms;"
                 " got one in which they are public"
             )
-        arm, ranking = device_method(release).choose(release, release.policies[path])
-        self._pending = (release, Secret(point, path, arm, ranking=ranking))
+        arm, ranking = device_method(release).choose(release, policy)
+        self._pending = (release, Secret(point, policy.path, arm, ranking=ranking))
         return release.experiment.arms[arm]
 
     @ends_at_a_random_turn
@@ -96,7 +96,7 @@ class Device:
             rule = f"be one of {list(experiment.arms)}"
             raise DeviceError(must("a logged arm", rule, "another name"))
         point = encode(experiment, context)
-        path = walk_of(self._release).find(point)
+        path = walk_of(self._release).find(point).path
         secret = Secret(point, path, experiment.arms.index(arm), logged=True)
         return self._privatise(self._release, secret, reward=reward)
 
@@ -110,7 +110,7 @@ class Device:
         experiment = self._release.experiment
         # Somebody, anybody: without a reward the report does not depend on who it is.
         point = (0.5,) * experiment.dimension
-        secret = Secret(point, walk_of(self._release).find(point), 0, logged=True)
+        secret = Secret(point, walk_of(self._release).find(point).path, 0, logged=True)
         return self._privatise(self._release, secret, reward=None)
 
     def _privatise(self, release: Release, secret: Secret, *, reward: float | None) -> Report:

@@ -78,22 +78,19 @@ def draw_arm(release: Release, policy: BinPolicy) -> int:
 
     Everybody makes one draw of 53 bits, also where only one arm is left.
     """
-    return policy.arms[bisect_right(_bounds(release)[policy.path], secrets.randbits(53))]
+    return policy.arms[bisect_right(_bounds(release)[policy.propensities], secrets.randbits(53))]
 
 
-def _bounds(release: Release) -> dict[str, tuple[int, ...]]:
-    """Return where the draws for each arm but the last end, in every bin.
+def _bounds(release: Release) -> dict[tuple[float, ...], tuple[int, ...]]:
+    """Return where the draws for each arm but the last end, for all chances of a release.
 
     They are worked out for all bins at once: if each bin had to wait for its first person, the
     time of a choice would tell who was there before.
     """
     if draw_arm not in release.derived:
-        # Bins with the same chances share one tuple, which is then always near in memory.
-        known = {policy.propensities: _ends(policy.propensities) for policy in release.bins}
-        release.derived[draw_arm] = {
-            policy.path: known[policy.propensities] for policy in release.bins
-        }
-    found: dict[str, tuple[int, ...]] = release.derived[draw_arm]
+        chances = {policy.propensities for policy in release.bins}
+        release.derived[draw_arm] = {each: _ends(each) for each in chances}
+    found: dict[tuple[float, ...], tuple[int, ...]] = release.derived[draw_arm]
     return found
 
 

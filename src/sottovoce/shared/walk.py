@@ -10,8 +10,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sottovoce.shared.partition import Partition
-from sottovoce.shared.release import Release
+from sottovoce.shared.release import BinPolicy, Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ class Walk:
     middle: where it is split; infinity for a leaf.
     child: its lower half, and the upper half is the next node; a leaf is its own child.
     quarter: a quarter of its edge along the axis, from its middle to the middle of each half.
-    paths: the name of each node.
+    policies: the policy of each leaf; for other nodes, that of some leaf.
     """
 
     axis: Sequence[int]
@@ -34,16 +33,16 @@ class Walk:
     middle: Sequence[float]
     child: Sequence[int]
     quarter: Sequence[float]
-    paths: tuple[str, ...]
+    policies: tuple[BinPolicy, ...]
     steps: int
 
-    def find(self, point: Sequence[float]) -> str:
-        """Return the leaf that holds a point of [0, 1]^d."""
+    def find(self, point: Sequence[float]) -> BinPolicy:
+        """Return the policy of the leaf that holds a point of [0, 1]^d."""
         look, middle, child, node = self.look, self.middle, self.child, 0
         for _ in range(self.steps):
             # In a leaf every feature is below infinity, and the next node is the same leaf.
             node = child[node] + (point[look[node]] >= middle[node])
-        return self.paths[node]
+        return self.policies[node]
 
     def middle_of_leaf(self, point: Sequence[float], *, feature: int) -> float:
         """Return the middle, along one feature, of the leaf that holds a point."""
@@ -61,19 +60,19 @@ class Walk:
 def walk_of(release: Release) -> Walk:
     """Return the walk of a release, worked out once."""
     if Walk not in release.derived:
-        release.derived[Walk] = compile_walk(release.partition)
+        release.derived[Walk] = _compile(release)
     found: Walk = release.derived[Walk]
     return found
 
 
-def compile_walk(partition: Partition) -> Walk:
+def _compile(release: Release) -> Walk:
     """Work out every step of every walk."""
     paths = [""]
     axis, look, child = array("h"), array("h"), array("l")
     middle, quarter = array("d"), array("d")
     edges: list[dict[int, tuple[float, float]]] = [{}]  # of each node, where it was cut so far
     for node, path in enumerate(paths):  # which grows on the way
-        cut = partition.cuts.get(path, -1)
+        cut = release.partition.cuts.get(path, -1)
         low, high = edges[node].get(cut, (0.0, 1.0))
         half = (low + high) / 2
         axis.append(cut)
@@ -86,4 +85,5 @@ def compile_walk(partition: Partition) -> Walk:
             edges += [{**edges[node], cut: (low, half)}, {**edges[node], cut: (half, high)}]
         edges[node] = {}  # its halves have their own
     steps = max(map(len, paths))
-    return Walk(axis, look, middle, child, quarter, tuple(paths), steps)
+    policies = tuple(release.policies.get(path, release.bins[0]) for path in paths)
+    return Walk(axis, look, middle, child, quarter, policies, steps)
