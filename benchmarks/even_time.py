@@ -40,7 +40,7 @@ from sottovoce.shared.whisper.questions import Kind, Question
 
 LIMIT = 0.55
 RNG = random.Random(0)  # noqa: S311  it decides on no noise, only on who comes next
-MOST_DEPTH, MOST_BINS = 96, 65_536
+MOST_DEPTH, MOST_BINS = 96, 4096
 
 Call = Callable[[], Any]
 Person = Callable[[], Call]
