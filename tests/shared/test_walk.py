@@ -32,6 +32,14 @@ def test_a_walk_ends_in_the_bin_that_holds_the_point(
         assert walk.middle_of_leaf(point, feature=feature) == (low + high) / 2
 
 
+def test_a_point_on_a_cut_is_in_the_upper_half() -> None:
+    release = release_of(Partition(2, {"": 0, "0": 1, "1": 0}))
+    points = {(0.5, 0.0): "10", (0.75, 0.0): "11", (0.0, 0.5): "01", (0.0, 0.0): "00"}
+    assert {point: walk_of(release).find(point).path for point in points} == points
+    # In a leaf that is cut along its feature, the middle is that of the half.
+    assert walk_of(release).middle_of_leaf((0.5, 0.0), feature=0) == 0.625
+
+
 class Counted(Sequence[Any]):
     """Numbers that note how often they are read."""
 
