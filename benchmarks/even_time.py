@@ -221,6 +221,16 @@ def public_coins_held() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Collect no garbage but between two pairs."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 class Coin:
     """Tells how the first coin of its kind fell in a call."""
 
@@ -291,8 +301,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     results = []
-    gc.disable()
-    with public_coins_held():
+    with public_coins_held(), no_garbage_collection():
         for pair in all_pairs():
             if options.only not in pair.name:
                 continue
