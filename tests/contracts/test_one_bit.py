@@ -32,7 +32,7 @@ def law_of(monkeypatch: pytest.MonkeyPatch, arm: int, outcome: float, *, logged:
     release = sv.Learner(experiment(method="one_bit")).release()
     secret = Secret((0.5, 0.5), "", arm, logged=logged)
     law: Law = {}
-    untried: list[tuple[tuple[int, ...], Fraction]] = [((), Fraction(1))]
+    untried: list[tuple[tuple[int, ...], int, int]] = [((), 1, 1)]
     monkeypatch.setattr(device, "odds", lambda epsilon: (3, 1))
     while untried:
         draws, purse = Following(*untried.pop()), Purse()

@@ -105,7 +105,7 @@ def test_every_key_of_an_experiment_is_listed_with_its_default() -> None:
     check_keys(rows(texts["`whisper`"]), sv.Whisper)
     check_keys(rows(texts["`ldpmab`"]), sv.Ldpmab)
     assert {"`numeric`", "`ordinal`", "`categorical`"} <= set(rows(texts["`context`"]))
-    assert "10,000" in whole
+    assert "at most 1,000" in whole
 
 
 def check_keys(listed: dict[str, list[str]], settings: type) -> None:

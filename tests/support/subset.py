@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -25,32 +26,43 @@ VALUES = (-1.0, 1.0, 0.3, -0.5, 0.0)
 class Following:
     """Randomness that takes one way, and notes every way it might have taken instead."""
 
-    def __init__(self, way: tuple[int, ...], probability: Fraction) -> None:
+    def __init__(self, way: tuple[int, ...] = (), share: int = 1, whole: int = 1) -> None:
         self.way = way
-        self.probability = probability
-        self.untried: list[tuple[tuple[int, ...], Fraction]] = []
+        # The probability of the way so far is share/whole: whole numbers, which are fast.
+        self.share = share
+        self.whole = whole
+        self.untried: list[tuple[tuple[int, ...], int, int]] = []
         self._known = len(way)
         self._made = 0
 
     def _pick(self, denominator: int, *shares: tuple[range, int]) -> int:
         """Take one of the picks; each in a range has the same share of the denominator."""
         if self._made == self._known:
+            whole = self.whole * denominator
             ways = [
-                ((*self.way, pick), self.probability * Fraction(share, denominator))
+                ((*self.way, pick), self.share * share, whole)
                 for picks, share in shares
                 if share
                 for pick in picks
             ]
-            self.way, self.probability = ways.pop()
+            self.way, self.share, self.whole = ways.pop()
             self.untried += ways
             self._known += 1
         self._made += 1
         return self.way[self._made - 1]
 
+    @property
+    def probability(self) -> Fraction:
+        """The probability of the way so far."""
+        return Fraction(self.share, self.whole)
+
     def chance(self, numerator: int, denominator: int) -> bool:
         assert 0 <= numerator <= denominator
         yes, no = (range(1, 2), numerator), (range(1), denominator - numerator)
         return bool(self._pick(denominator, yes, no))
+
+    def chance_of_bits(self, numerator: int, count: int) -> bool:
+        return self.chance(numerator, 2**count)
 
     def below(self, limit: int) -> int:
         return self._pick(limit, (range(limit), 1))
@@ -61,14 +73,18 @@ class Following:
 
 def exact_law(sampler: Sampler, mechanism: SignedSubset, cell: int | None, value: float) -> Law:
     """Run the sampler once along each way that its draws can go."""
-    law: dict[bytes, Fraction] = {}
-    untried: list[tuple[tuple[int, ...], Fraction]] = [((), Fraction(1))]
+    shares: Counter[tuple[bytes, int]] = Counter()
+    untried: list[tuple[tuple[int, ...], int, int]] = [((), 1, 1)]
     while untried:
         draws = Following(*untried.pop())
         data = sampler(mechanism, cell=cell, value=value, draws=draws)
-        law[data] = law.get(data, Fraction(0)) + draws.probability
+        shares[data, draws.whole] += draws.share
         untried += draws.untried
-    return {tuple(unpack(mechanism, data)): probability for data, probability in law.items()}
+    law: Law = {}
+    for (data, whole), share in shares.items():
+        values = tuple(unpack(mechanism, data))
+        law[values] = law.get(values, Fraction(0)) + Fraction(share, whole)
+    return law
 
 
 def all_sets(cells: int, size: int) -> list[tuple[int, ...]]:

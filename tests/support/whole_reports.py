@@ -137,7 +137,7 @@ class Code:
         secret, outcome = person
         release = self._own(release)
         found = []
-        untried: list[tuple[tuple[int, ...], Fraction]] = [((), Fraction(1))]
+        untried: list[tuple[tuple[int, ...], int, int]] = [((), 1, 1)]
         while untried:
             draws, purse = Following(*untried.pop()), Purse()
             self._draws.OPERATING_SYSTEM = draws

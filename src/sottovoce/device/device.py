@@ -11,12 +11,14 @@ from sottovoce.device.coins import CoinsInMemory, PublicCoins
 from sottovoce.device.encode import encode
 from sottovoce.device.ledger import AnyLedger, OneReport
 from sottovoce.device.method import Secret, device_method
+from sottovoce.device.moments import ends_at_a_random_turn
 from sottovoce.device.privatise import outcome_of, privatise
 from sottovoce.shared import check, wire
 from sottovoce.shared.errors import DeviceError, must
 from sottovoce.shared.experiment import TARGET
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
+from sottovoce.shared.walk import walk_of
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -75,6 +77,7 @@ class Device:
             raise DeviceError(must("a release to follow", rule, came))
         self._release = release
 
+    @ends_at_a_random_turn
     def choose(self, context: Mapping[str, Any]) -> str:
         """Return the arm for this person, drawn from the arms on offer in the person's bin."""
         with self._lock:
@@ -87,16 +90,16 @@ class Device:
     def _chosen(self, context: Mapping[str, Any]) -> tuple[Release, Secret]:
         release = self._release
         point = encode(release.experiment, context)
-        path = release.partition.find(point)
+        policy = walk_of(release).find(point)
         if release.experiment.settings.arms_are_public and not self._public_arms:
             raise DeviceError(
                 "an experiment must keep arms private, unless the device agrees to public_arms;"
                 " got one in which they are public"
             )
-        policy = release.policies[path]
         arm, ranking = device_method(release).choose(release, policy, self._coins)
-        return release, Secret(point, path, arm, ranking=ranking)
+        return release, Secret(point, policy.path, arm, ranking=ranking)
 
+    @ends_at_a_random_turn
     def report(self, *, reward: float | None) -> Report:
         """Return the ε-LDP report on the outcome of the last choice, and spend its ε.
 
@@ -123,6 +126,7 @@ class Device:
             raise DeviceError("a choice must be reported where it was made; got another process")
         return self._pending
 
+    @ends_at_a_random_turn
     def report_logged(self, context: Mapping[str, Any], *, arm: str, reward: float) -> Report:
         """Return the ε-LDP report on a logged row, whose arm some other policy chose."""
         experiment = self._release.experiment
@@ -130,10 +134,11 @@ class Device:
             rule = f"be one of {list(experiment.arms)}"
             raise DeviceError(must("a logged arm", rule, "another name"))
         point = encode(experiment, context)
-        path = self._release.partition.find(point)
+        path = walk_of(self._release).find(point).path
         secret = Secret(point, path, experiment.arms.index(arm), logged=True)
         return self._privatise(self._release, secret, reward=reward)
 
+    @ends_at_a_random_turn
     def report_nothing_logged(self) -> Report:
         """Return the ε-LDP report on a logged row that does not fit the experiment.
 
@@ -143,7 +148,7 @@ class Device:
         experiment = self._release.experiment
         # Somebody, anybody: without a reward the report does not depend on who it is.
         point = (0.5,) * experiment.dimension
-        secret = Secret(point, self._release.partition.find(point), 0, logged=True)
+        secret = Secret(point, walk_of(self._release).find(point).path, 0, logged=True)
         return self._privatise(self._release, secret, reward=None)
 
     def _privatise(self, release: Release, secret: Secret, *, reward: float | None) -> Report:

@@ -4,8 +4,10 @@ A method's module ``device/<name>`` has the two functions of ``DeviceMethod``.
 """
 
 import secrets
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Protocol, cast
 
 from sottovoce.device.coins import PublicCoins
@@ -77,7 +79,27 @@ def device_method(release: Release) -> DeviceMethod:
     return cast(DeviceMethod, method_part(release.experiment.settings.name, "device"))
 
 
-def draw_arm(policy: BinPolicy) -> int:
-    """Draw one of the arms on offer by its propensity."""
-    (arm,) = secrets.SystemRandom().choices(policy.arms, policy.propensities)
-    return arm
+def draw_arm(release: Release, policy: BinPolicy) -> int:
+    """Draw one of the arms on offer by its propensity, to a part in 2^53.
+
+    Everybody makes one draw of 53 bits, also where only one arm is left.
+    """
+    return policy.arms[bisect_right(_bounds(release)[policy.propensities], secrets.randbits(53))]
+
+
+def _bounds(release: Release) -> dict[tuple[float, ...], tuple[int, ...]]:
+    """Return where the draws for each arm but the last end, for all chances of a release.
+
+    They are worked out for all bins at once: if each bin had to wait for its first person, the
+    time of a choice would tell who was there before.
+    """
+    if draw_arm not in release.derived:
+        chances = {policy.propensities for policy in release.bins}
+        release.derived[draw_arm] = {each: _ends(each) for each in chances}
+    found: dict[tuple[float, ...], tuple[int, ...]] = release.derived[draw_arm]
+    return found
+
+
+def _ends(propensities: tuple[float, ...]) -> tuple[int, ...]:
+    sums = list(accumulate(propensities))
+    return tuple(round(2**53 * (each / sums[-1])) for each in sums[:-1])

@@ -13,10 +13,10 @@ from sottovoce.shared.release import Release
 
 def outcome_of(reward: float | None) -> float | None:
     """Return the outcome as a number; raise RewardError unless it is one in [0, 1] or None."""
-    outcome = finite_float(reward)
-    if reward is not None and (outcome is None or not 0 <= outcome <= 1):
+    number = finite_float(0.0 if reward is None else reward)  # the same work without an outcome
+    if number is None or not 0 <= number <= 1:
         raise RewardError(must("a reward", "be a number in [0, 1]", kind_of(reward)))
-    return outcome
+    return None if reward is None else number
 
 
 def privatise(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.shared.partition import Partition
+from sottovoce.shared.partition import MOST_BINS, MOST_DEPTH, Partition
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -53,6 +53,16 @@ def split_node(tree: Tree, node: int, axis: int, lower: int) -> None:
             for end in range(2):
                 tree.edges[lower + side, j, end] = tree.edges[node, j, end]
         tree.edges[lower + side, axis, 1 - side] = middle
+
+
+def may_split(state: Any, node: int) -> bool:
+    """Say whether devices would follow a release with this bin split: deep trees slow them down.
+
+    Each split makes two nodes more, and one bin more.
+    """
+    bins = (state.totals[0].nodes + 1) // 2
+    may: bool = state.tree.depth[node] < MOST_DEPTH and bins < MOST_BINS
+    return may
 
 
 def leaf_of(tree: Tree, point: Floats) -> int:

@@ -17,8 +17,8 @@ from sottovoce.shared.schema import Feature, feature_from_table, feature_to_tabl
 
 TARGET = "target"
 
-MOST_FEATURES = 10_000
-"""Reports number their questions, several for each feature, in two bytes."""
+MOST_FEATURES = 1000
+"""A device looks at every feature. Reports number their questions, several each, in two bytes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,13 @@ from typing import Any
 
 from sottovoce.shared.errors import Rejection, WireError, malformed, must
 
+MOST_DEPTH = 96
+"""No bin is the result of more splits: each is a step for every person (``walk.py``)."""
+
+MOST_BINS = 4096
+"""No partition has more bins. Where a device must look far in memory for a person's bin, the time
+tells that it is a rare one: ``benchmarks/even_time.py`` shows it with 8,192."""
+
 # No edge is halved more often. Doubles resolve 2^-53 next to 1, and nobody is in an edge of 2^-48.
 HALVINGS = 48
 
@@ -85,19 +92,25 @@ class Partition:
         if not isinstance(table, dict):
             raise malformed("cuts", rule, type(table).__name__)
         cuts: dict[str, int] = {}
+        if len(table) >= MOST_BINS:
+            raise malformed("cuts", f"make at most {MOST_BINS} bins", len(table) + 1)
         for path in sorted(table, key=len):
             axis = table[path]
-            if len(path) >= HALVINGS * dimension:
-                raise WireError(Rejection.MALFORMED, too_fine)
+            if len(path) >= MOST_DEPTH:
+                raise malformed("cuts", f"make bins at most {MOST_DEPTH} splits deep", "more")
             known = path == "" or (path[:-1] in cuts and path[-1] in "01")
             if not known or type(axis) is not int or not 0 <= axis < dimension:
                 raise malformed("cuts", rule, repr({path: axis}))
             cuts[path] = axis
-        partition = cls(dimension, cuts)
-        boxes = map(partition.box, partition.leaves())
-        if any(high - low < 2.0**-HALVINGS for box in boxes for low, high in box):
-            raise WireError(Rejection.MALFORMED, too_fine)
-        return partition
+            # A shorter path cannot have halved an edge so often.
+            if len(path) >= HALVINGS and _halvings(cuts, path, axis) >= HALVINGS:
+                raise WireError(Rejection.MALFORMED, too_fine)
+        return cls(dimension, cuts)
+
+
+def _halvings(cuts: Mapping[str, int], path: str, axis: int) -> int:
+    """Return how often a bin's edge along an axis has been halved."""
+    return sum(cuts[path[:depth]] == axis for depth in range(len(path)))
 
 
 def longest_edges(box: Box) -> list[int]:

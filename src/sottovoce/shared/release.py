@@ -111,6 +111,12 @@ class Release:
     @classmethod
     def from_table(cls, table: Any) -> "Release":
         """Read and check a release that came over the wire."""
+        known: dict[str, tuple[Any, ...]] = {}
+
+        def shared(values: Any) -> tuple[Any, ...]:
+            """Let equal tuples be one: what people of all bins read is then near in memory."""
+            return known.setdefault(repr(values), tuple(values))
+
         try:
             version, bins, share = table["version"], table["bins"], table.get("reward_share", 0)
             experiment = Experiment.from_table(table["experiment"])
@@ -118,8 +124,8 @@ class Release:
             policies = tuple(
                 BinPolicy(
                     entry["bin"],
-                    tuple(entry["arms"]),
-                    tuple(entry["propensities"]),
+                    shared(entry["arms"]),
+                    shared(entry["propensities"]),
                     tuple(entry.get("waiting", ())),
                 )
                 for entry in bins

@@ -4,7 +4,8 @@ The schema is public; the values are not. Only the device calls ``position``. Ea
 axis, so that d stays small: regret grows quickly with d.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from sottovoce.shared import check
@@ -41,19 +42,23 @@ class Numeric:
 class _Levels:
     name: str
     levels: tuple[str, ...]
+    # A look into a table takes as long for the last level as for the first.
+    _positions: Mapping[str, float] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check.name(self.name, what="the name of a feature")
         levels = check.distinct_names(self.levels, what=f"the levels of {self.name!r}", least=2)
         object.__setattr__(self, "levels", levels)
+        positions = {level: (index + 0.5) / len(levels) for index, level in enumerate(levels)}
+        object.__setattr__(self, "_positions", positions)
 
     def position(self, value: Any) -> float:
         """Map a level to the middle of its share of [0, 1]; refuse an unknown level."""
-        if not isinstance(value, str) or value not in self.levels:
+        if not isinstance(value, str) or value not in self._positions:
             came = "an unknown level" if isinstance(value, str) else kind_of(value)
             what = f"feature {self.name!r}"
             raise ContextError(must(what, "be one of the schema's levels", came))
-        return (self.levels.index(value) + 0.5) / len(self.levels)
+        return self._positions[value]
 
 
 @dataclass(frozen=True, slots=True)

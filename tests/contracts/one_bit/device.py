@@ -15,7 +15,7 @@ from sottovoce.shared.release import BinPolicy, Release
 
 def choose(release: Release, policy: BinPolicy, coins: PublicCoins) -> tuple[int, tuple[int, ...]]:
     """Draw a live arm; none is public."""
-    return draw_arm(policy), ()
+    return draw_arm(release, policy), ()
 
 
 def privatise(

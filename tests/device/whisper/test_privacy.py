@@ -212,10 +212,14 @@ WRONG_ONLY = {
         "None",
         [2.0, 8.0],
     ),
-    "an outcome of 0 is nowhere": ("if whole is None:", "if not whole or not outcome:", EPSILONS),
+    "an outcome of 0 is nowhere": (
+        "[whole < 0 or outcome is None]",
+        "[whole <= 0 or not outcome]",
+        EPSILONS,
+    ),
     "the halves are the wrong way round": (
-        "secret.point[question.feature] >=",
-        "secret.point[question.feature] <",
+        "secret.point[question.feature] >= middle",
+        "secret.point[question.feature] < middle",
         EPSILONS,
     ),
     "a count has a sign": (

@@ -36,7 +36,7 @@ from support.subset import Following
 def law_of(monkeypatch: pytest.MonkeyPatch, drawing: Callable[[], Any]) -> dict[Any, Fraction]:
     """What is drawn and how often, exactly: by following every way that the draws can go."""
     law: dict[Any, Fraction] = {}
-    untried: list[tuple[tuple[int, ...], Fraction]] = [((), Fraction(1))]
+    untried: list[tuple[tuple[int, ...], int, int]] = [((), 1, 1)]
     while untried:
         draws = Following(*untried.pop())
         monkeypatch.setattr(draw, "OPERATING_SYSTEM", draws)

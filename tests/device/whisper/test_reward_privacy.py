@@ -234,7 +234,7 @@ def test_only_served_people_of_the_target_are_asked_how_it_went() -> None:
 DRAW = "    question = draw_question(release, population=population, logged=secret.logged)\n"
 IF_REWARD = "    if entry.cells == EVERYBODY:\n"
 MECHANISM = "        mechanism = reward_mechanism(experiment)\n"
-VALUE = "(0, 2 * outcome - 1)"
+VALUE = "(0, 2 * known - 1)"
 SPEND = "    spend()\n"
 WHISPER = "subset.whisper(mechanism, cell=cell, value=value)"
 SEND = f"return RandomisedAnswer({WHISPER}, number, ranking)"
@@ -334,7 +334,7 @@ def test_code_that_spends_where_nothing_is_told_is_caught() -> None:
 
 def test_a_sampler_that_rounds_a_value_to_the_nearer_sign_is_biased() -> None:
     mechanism = SignedSubset(1, 1, 3, 1)  # β = 1/2
-    nearest = mutant("1 if draws.chance(under + over, 2 * under) else -1", "1 if over > 0 else -1")
+    nearest = mutant("draws.chance_of_bits(_times_plus(number), _GRID + 1)", "number > 0")
 
     def mean(sampler: Any, value: float) -> Fraction:
         law = exact_law(sampler, mechanism, 0, value)

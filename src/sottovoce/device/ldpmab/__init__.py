@@ -8,7 +8,7 @@ from sottovoce.shared.release import BinPolicy, Release
 
 def choose(release: Release, policy: BinPolicy, coins: PublicCoins) -> tuple[int, tuple[int, ...]]:
     """Draw a live arm by its propensity."""
-    return draw_arm(policy), ()
+    return draw_arm(release, policy), ()
 
 
 def privatise(
@@ -31,8 +31,9 @@ def privatise(
     add_noise = laplace.mechanism(2 * cells, epsilon=epsilon)
     spend()
     values = [0.0] * (2 * cells)
-    position = release.positions.get((secret.path, secret.arm))
-    if position is not None and outcome is not None:
-        values[position] = outcome
-        values[cells + position] = 1.0
+    # Whoever has nothing to tell adds 0 to the last cell: the same work.
+    position = release.positions.get((secret.path, secret.arm), -1)
+    counts = float(position >= 0 and outcome is not None)
+    values[position % cells] = counts * (0.0 if outcome is None else outcome)
+    values[cells + position % cells] = counts
     return RandomisedAnswer(tuple(add_noise(values)))

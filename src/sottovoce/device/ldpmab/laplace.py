@@ -1,7 +1,9 @@
 """The Laplace mechanism, by OpenDP (the extra "laplace").
 
-OpenDP samples the discrete Laplace distribution exactly, on a grid of 2^GRID, from the operating
-system's entropy, without floating-point numbers. Its privacy map accounts for the rounding to that
+OpenDP samples the discrete Laplace distribution exactly, on a grid of 2^GRID, without
+floating-point numbers. Its random bits come from the generator of OpenSSL: a cryptographic one, in
+the memory of this process, which takes its seed from the operating system. All other draws of a
+device come from the operating system itself. OpenDP's privacy map accounts for the rounding to that
 grid. The device checks the map before the first use, and never uses a measurement that would spend
 more than ε.
 

@@ -17,9 +17,15 @@ from sottovoce.shared.whisper.questions import EVERYBODY, questions_of
 def choose(release: Release, policy: BinPolicy, coins: PublicCoins) -> tuple[int, tuple[int, ...]]:
     """Draw an arm on offer; where arms are public, take the first live one of a public ranking."""
     if not release.experiment.settings.arms_are_public:
-        return draw_arm(policy), ()
+        return draw_arm(release, policy), ()
     ranking = coins.take(lambda: draw_ranking(release))
-    return min(policy.arms, key=ranking.index), ranking
+    return first_on_offer(policy, ranking), ranking
+
+
+def first_on_offer(policy: BinPolicy, ranking: tuple[int, ...]) -> int:
+    """Return the first arm of a ranking that a bin offers; it looks at all of them."""
+    offered = frozenset(policy.arms)
+    return ranking[[arm in offered for arm in ranking].index(True)]
 
 
 def privatise(
@@ -34,7 +40,8 @@ def privatise(
     cell: int | None
     if entry.cells == EVERYBODY:
         mechanism = reward_mechanism(experiment)
-        cell, value = (None, 0.0) if outcome is None else (0, 2 * outcome - 1)
+        known = 0.5 if outcome is None else outcome
+        cell, value = ((0, 2 * known - 1), (None, 0.0))[outcome is None]
     else:
         layout = cell_layout(release, population=population, by_arm=entry.by_arm)
         if layout is None:  # no cell is contested

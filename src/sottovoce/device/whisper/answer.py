@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from sottovoce.device.method import Secret
 from sottovoce.shared.release import Release
+from sottovoce.shared.walk import walk_of
 from sottovoce.shared.whisper.cells import CellLayout
 from sottovoce.shared.whisper.questions import ONE, SIGNED_OUTCOME, Entry, Question, questions_of
 
@@ -50,17 +51,21 @@ def true_answer(
     secret: Secret,
     outcome: float | None,
 ) -> tuple[int | None, float]:
-    """Return the person's cell, if there is one, and value in [-1, 1]."""
+    """Return the person's cell, if there is one, and value in [-1, 1].
+
+    The work is the same for everybody: whoever has nothing to tell works out an answer, too.
+    """
     cells = layout.mechanism
-    whole = layout.indices.get((secret.path, secret.arm if layout.by_arm else None))
-    if whole is None or outcome is None:
-        # Somebody without a cell, or with nothing to tell. "Elsewhere" is the last cell. If there
-        # is none, the answer is pure noise.
-        return (cells.mechanism.cells - 1 if cells.elsewhere else None), 0.0
+    whole = layout.indices.get((secret.path, secret.arm if layout.by_arm else None), -1)
+    known = 0.5 if outcome is None else outcome
     half = -1
     if question.feature is not None:
-        low, high = release.partition.box(secret.path)[question.feature]
-        half = int(secret.point[question.feature] >= (low + high) / 2)
+        middle = walk_of(release).middle_of_leaf(secret.point, feature=question.feature)
+        half = int(secret.point[question.feature] >= middle)
     entry = questions_of(release.experiment)[question.kind]
     second = secret.arm != release.policies[secret.path].arms[0]
-    return own_cell(entry, whole, 2 * outcome - 1, second, half, cells.halves)
+    own = own_cell(entry, whole, 2 * known - 1, second, half, cells.halves)
+    # Somebody without a cell, or with nothing to tell. "Elsewhere" is the last cell. If there is
+    # none, the answer is pure noise.
+    nobody = (cells.mechanism.cells - 1 if cells.elsewhere else None), 0.0
+    return (own, nobody)[whole < 0 or outcome is None]

@@ -7,18 +7,28 @@ someone with no cell sends each set with 1/M. A value in [−1, 1] is first roun
 sign, so that its law is a mixture of the laws of two signs. For any set, all these probabilities
 lie in [1/(MZ), a/(MZ)], as 1 ≤ Z ≤ a. Hence no two differ by more than a factor a = A/B ≤ e^ε.
 
-The sampler below has exactly this law:
+The sampler below has exactly this law. It draws what the person's own cell is to be:
 
-    the set holds (cell, sign)    with odds wA : (2N − w)B, that is with probability θa/Z;
-    or else (cell, −sign)         with odds w : 2(N − w), as C(N−1, w−1)·2^(w−1) sets hold it
-                                  and C(N−1, w)·2^w sets hold neither;
-    the rest of the set           is uniform.
+    (cell, sign)     with odds wA : (2N − w)B, that is with probability θa/Z;
+    or else          (cell, −sign) with odds w : 2(N − w), as C(N−1, w−1)·2^(w−1) sets hold it
+                     and C(N−1, w)·2^w sets hold neither.
+
+The rest of the set must be uniform. The sampler draws a uniform set of all N cells, U, and puts the
+own cell right. If U has the cell where it is wanted, or lacks it where it is not, the rest of U is
+uniform as it is. If the cell must come in, a uniform member of U goes out for it: what is left is a
+uniform set of w − 1 others. If the cell must go out, a uniform cell outside of U comes in, with the
+fair sign that the cell had: this makes a uniform set of w others. Someone with no cell sends U.
+
+Even work: every coin and every pick is drawn for everybody, in the same order and with limits that
+are public, and the same steps follow whatever came. U and all that its time depends on are
+independent of the person. Where people differ, the code picks from a tuple and does not branch.
 
 It draws integers only, so that no data can leak through the rounding of floating-point numbers.
 """
 
 import math
 import secrets
+from array import array
 from functools import lru_cache
 
 from sottovoce.shared.check import finite_float
@@ -36,6 +46,10 @@ class OperatingSystem:
         """Return true with probability numerator/denominator."""
         return secrets.randbelow(denominator) < numerator
 
+    def chance_of_bits(self, numerator: int, count: int) -> bool:
+        """Return true with probability numerator/2^count, always by a draw of that many bits."""
+        return self.bits(count) < numerator
+
     def below(self, limit: int) -> int:
         """Return each of 0, …, limit − 1 with the same probability."""
         return secrets.randbelow(limit)
@@ -49,6 +63,10 @@ OPERATING_SYSTEM = OperatingSystem()
 
 # One draw for many picks is faster than one for each, unless the numbers become too long.
 _PICKS_AT_ONCE = 64
+# Every float in [−1, 1] is a whole multiple of 2^−1126: 53 bits, the last one at least 2^−1126.
+_GRID = 1126
+# Bits as text become signs, as signed bytes.
+_SIGN_OF_BIT = bytes.maketrans(b"01", b"\xff\x01")
 
 
 def whisper(
@@ -67,64 +85,70 @@ def whisper(
     number = finite_float(value)
     if number is None or not -1 <= number <= 1:
         raise RewardError(must("a value", "be a number in [-1, 1]", kind_of(value)))
-    if cell is None:
-        return pack(mechanism, _uniform_set(cells, size, draws=draws))
-    if type(cell) is not int or not 0 <= cell < cells:
+    at = 0 if cell is None else cell
+    if type(at) is not int or not 0 <= at < cells:
         rule = f"be None or a whole number from 0 to {cells - 1}"
         raise DeviceError(must("a cell", rule, kind_of(cell)))
 
-    # P(sign = +1) = (1 + value)/2, computed exactly: a float is a fraction.
-    over, under = number.as_integer_ratio()
-    sign = 1 if draws.chance(under + over, 2 * under) else -1
-
     truth = size * mechanism.told
     rest = (2 * cells - size) * mechanism.other
-    if draws.chance(truth, truth + rest):
-        own = sign
-    elif draws.chance(size, 2 * cells - size):
-        own = -sign
-    else:
-        own = 0
-    values = _uniform_set(cells - 1, size - abs(own), draws=draws)
-    values.insert(cell, own)
+    sign = (-1, 1)[draws.chance_of_bits(_times_plus(number), _GRID + 1)]
+    told = draws.chance(truth, truth + rest)
+    turned = draws.chance(size, 2 * cells - size)
+    values, leaver, joiner = _uniform_set(cells, size, draws=draws)
+
+    here = values[at]
+    wanted = (0, -sign, sign, sign)[2 * told + turned]
+    own = (wanted, here)[cell is None]
+    # 0 if the cell is right, 1 if it must come in, −1 (the last of the three) if it must go out.
+    partner = (at, leaver, joiner)[(own != 0) - (here != 0)]
+    values[partner] = here
+    values[at] = own
     return pack(mechanism, values)
 
 
-def _uniform_set(cells: int, size: int, *, draws: OperatingSystem) -> list[int]:
-    """Return each of the 2^size·C(cells, size) sets with the same probability, as values."""
-    chosen: set[int] | list[int]
-    if 2 * size <= cells:
-        chosen = _uniform_subset(cells, size, draws=draws)
-    else:
-        omitted = _uniform_subset(cells, cells - size, draws=draws)
-        chosen = [cell for cell in range(cells) if cell not in omitted]
-    values = [0] * cells
-    # The signs are fair coins, whatever the cells are and in whatever order they come.
-    signs = f"{draws.bits(size):0{size}b}"
-    for cell, sign in zip(chosen, signs, strict=False):
-        values[cell] = 1 if sign == "1" else -1
-    return values
+def _times_plus(value: float) -> int:
+    """Return how many of the 2^1127 outcomes of a draw give a plus: a share of (1 + value)/2."""
+    mantissa, exponent = math.frexp(value)
+    return (1 << _GRID) + (int(mantissa * 2**53) << (exponent + _GRID - 53))
 
 
-def _uniform_subset(cells: int, size: int, *, draws: OperatingSystem) -> set[int]:
-    """Return each subset of that size with the same probability, by Floyd's algorithm.
+def _uniform_set(cells: int, size: int, *, draws: OperatingSystem) -> tuple[list[int], int, int]:
+    """Return each of the 2^size·C(cells, size) sets with the same probability, as values.
 
-    Before the step for ``last``, the subset is uniform over those of its size from 0 … last − 1.
-    The step picks a cell from 0 … last, and takes ``last`` if the subset has the pick already. A
-    larger subset with ``last`` comes about by picking ``last`` or one of its other cells. A larger
-    subset without ``last`` comes about by picking any one of its cells. So all are equally likely.
+    Return also a uniform member of the set, and a uniform cell outside of it, given the set. They
+    are not independent of each other. If the set holds every cell, they mean nothing.
     """
-    subset: set[int] = set()
-    for start in range(cells - size, cells, _PICKS_AT_ONCE):
-        stop = min(start + _PICKS_AT_ONCE, cells)
-        number = draws.below(_ways(start, stop))
-        for last in range(start, stop):
-            number, pick = divmod(number, last + 1)
-            subset.add(last if pick in subset else pick)
-    return subset
+    few = min(size, cells - size)
+    order = _order(cells, few + 1 if few else 0, draws=draws)
+    # The first few are a uniform subset, in uniform order; the next one is any of the others.
+    first, next_one = order[0], order[few]
+    if size == few:
+        members, leaver, joiner = order[:few], first, next_one
+    else:
+        members, leaver, joiner = order[few:], next_one, first
+    # The signs are fair coins, whatever the cells are and in whatever order they come.
+    signs = array("b", f"{draws.bits(size):0{size}b}".encode().translate(_SIGN_OF_BIT))
+    values = [0] * cells
+    for member, sign in zip(members, signs, strict=True):
+        values[member] = sign
+    return values, leaver, joiner
+
+
+def _order(cells: int, picks: int, *, draws: OperatingSystem) -> list[int]:
+    """Return all cells, the first ones picked without replacement (Fisher and Yates)."""
+    order = list(range(cells))
+    for start in range(0, picks, _PICKS_AT_ONCE):
+        stop = min(start + _PICKS_AT_ONCE, picks)
+        number = draws.below(_ways(cells - start, stop - start))
+        for place in range(start, stop):
+            number, further = divmod(number, cells - place)
+            pick = place + further
+            order[place], order[pick] = order[pick], order[place]
+    return order
 
 
 @lru_cache(maxsize=1024)
-def _ways(start: int, stop: int) -> int:
-    """Return (start + 1)(start + 2)⋯stop, the product of the ranges of these picks."""
-    return math.perm(stop, stop - start)
+def _ways(left: int, picks: int) -> int:
+    """Return left·(left − 1)⋯, one factor for each pick: the product of their ranges."""
+    return math.perm(left, picks)

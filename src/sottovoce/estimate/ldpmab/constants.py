@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from sottovoce.shared.experiment import Experiment, Population
 from sottovoce.shared.ldpmab import Ldpmab
-from sottovoce.shared.partition import HALVINGS
+from sottovoce.shared.partition import HALVINGS, MOST_DEPTH
 
 
 class Constants(NamedTuple):
@@ -55,12 +55,12 @@ def constants(experiment: Experiment) -> Constants:
     paper = settings.preset == "paper"
     if paper:
         log_n = math.log(max(2, *(each.users for each in populations)))
-        c, warm_up, deepest = 1.0, log_n**2, HALVINGS * d
+        c, warm_up, deepest = 1.0, log_n**2, min(HALVINGS * d, MOST_DEPTH)
     else:
         effective = max(2.0, *(each.users * min(1.0, each.epsilon) ** 2 for each in populations))
         log_n = math.log(effective)
         c, warm_up = 2 / math.log(2), float(math.floor(math.log2(effective)) ** 2)
-        deepest = min(_depth_cap(populations, dimension=d), HALVINGS * d)
+        deepest = min(_depth_cap(populations, dimension=d), HALVINGS * d, MOST_DEPTH)
     return Constants(
         arms=len(experiment.arms),
         epsilons=epsilons,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from sottovoce.estimate.ldpmab.rules import BinSums, Verdict, estimate_bin, judge_bin
-from sottovoce.estimate.tree import Flags, split_node
+from sottovoce.estimate.tree import Flags, may_split, split_node
 from sottovoce.shared.partition import Box, max_edge_axis
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def step(state: "State", constants: "Constants", scratch: Scratch, coins: Any) -
             found = first_columns(scratch.verdict, state.live[node])
             estimate_bin(sums_of(state, node), scratch.counted, constants, found)
             refine = judge_bin(state.tree.depth[node], found, constants)
+            refine = refine and may_split(state, node)
             changed |= carry_out(state, node, found)
         if refine:
             changed = True

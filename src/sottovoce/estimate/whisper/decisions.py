@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from sottovoce.estimate.tree import may_split
 from sottovoce.estimate.whisper.measurement import BinEstimate, gap_variance, mixing
 from sottovoce.estimate.whisper.state import Flags, Floats
 from sottovoce.shared.whisper.tuning import (
@@ -58,7 +59,7 @@ def decide(state: "State", constants: "Constants", node: int, estimate: BinEstim
     mean, covariance = estimate.mean, estimate.covariance
     best, _ = choose_pair(live, mean, covariance)
     to_come = max(constants.horizon - state.totals[0].target, 1.0)
-    split = state.tree.depth[node] < DEEPEST
+    split = state.tree.depth[node] < DEEPEST and may_split(state, node)
     axis = -1  # a feature along which an arm that should go is best in a part of the bin
     unproven = -1  # an arm that should go, and lacks the proof
     for k in range(constants.arms):
@@ -150,9 +151,11 @@ def crossing(
     gap = estimate.mean[best] - estimate.mean[arm]
     people = estimate.people.share[0] * to_come
     feature, most = -1, SPLIT_GAIN
+    if state.tree.depth[node] >= DEEPEST or not may_split(state, node):
+        return feature
     for j in range(len(estimate.slope)):
         steep = abs(estimate.slope[j, best] - estimate.slope[j, arm])
-        if 2.0 * steep > gap and state.tree.depth[node] < DEEPEST:
+        if 2.0 * steep > gap:
             gain = (2.0 * steep - gap) ** 2 / (8.0 * steep)
             gain *= mixing(estimate.people.upper[0, j]) * people
             if gain > most:

@@ -1,0 +1,89 @@
+"""Which bin a point is in, found with the same work for every point.
+
+``Partition.find`` walks down to a leaf, so that its time tells how deep the leaf lies. Here every
+walk has as many steps as the deepest leaf is deep: a leaf leads to itself. All that a step needs is
+worked out for the whole release at once, never for the bin of one person.
+"""
+
+import math
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sottovoce.shared.release import BinPolicy, Release
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """The walks from the root to every leaf, all of the same length.
+
+    Node 0 is the root. Arrays of plain numbers lie close together in memory: a node that nobody has
+    been to for a while takes hardly longer to read than one that everybody passes.
+
+    axis: the feature along which each node is split; -1 for a leaf.
+    look: the feature to look at: the axis, and the first feature in a leaf.
+    middle: where it is split; infinity for a leaf.
+    child: its lower half, and the upper half is the next node; a leaf is its own child.
+    quarter: a quarter of its edge along the axis, from its middle to the middle of each half.
+    policies: the policy of each leaf; for other nodes, that of some leaf.
+    """
+
+    axis: Sequence[int]
+    look: Sequence[int]
+    middle: Sequence[float]
+    child: Sequence[int]
+    quarter: Sequence[float]
+    policies: tuple[BinPolicy, ...]
+    steps: int
+
+    def find(self, point: Sequence[float]) -> BinPolicy:
+        """Return the policy of the leaf that holds a point of [0, 1]^d."""
+        look, middle, child, node = self.look, self.middle, self.child, 0
+        for _ in range(self.steps):
+            # In a leaf every feature is below infinity, and the next node is the same leaf.
+            node = child[node] + (point[look[node]] >= middle[node])
+        return self.policies[node]
+
+    def middle_of_leaf(self, point: Sequence[float], *, feature: int) -> float:
+        """Return the middle, along one feature, of the leaf that holds a point."""
+        look, middle, child, node = self.look, self.middle, self.child, 0
+        found = 0.5
+        for _ in range(self.steps):
+            half = middle[node]
+            upper = point[look[node]] >= half
+            next_middle = half + (2 * upper - 1) * self.quarter[node]
+            found = (found, next_middle)[self.axis[node] == feature]
+            node = child[node] + upper
+        return found
+
+
+def walk_of(release: Release) -> Walk:
+    """Return the walk of a release, worked out once."""
+    if Walk not in release.derived:
+        release.derived[Walk] = _compile(release)
+    found: Walk = release.derived[Walk]
+    return found
+
+
+def _compile(release: Release) -> Walk:
+    """Work out every step of every walk."""
+    paths = [""]
+    axis, look, child = array("h"), array("h"), array("l")
+    middle, quarter = array("d"), array("d")
+    edges: list[dict[int, tuple[float, float]]] = [{}]  # of each node, where it was cut so far
+    for node, path in enumerate(paths):  # which grows on the way
+        cut = release.partition.cuts.get(path, -1)
+        low, high = edges[node].get(cut, (0.0, 1.0))
+        half = (low + high) / 2
+        axis.append(cut)
+        look.append(max(cut, 0))
+        middle.append(math.inf if cut < 0 else half)
+        child.append(node if cut < 0 else len(paths))
+        quarter.append((high - low) / 4)
+        if cut >= 0:
+            paths += [path + "0", path + "1"]
+            edges += [{**edges[node], cut: (low, half)}, {**edges[node], cut: (half, high)}]
+        edges[node] = {}  # its halves have their own
+    steps = max(map(len, paths))
+    policies = tuple(release.policies.get(path, release.bins[0]) for path in paths)
+    return Walk(axis, look, middle, child, quarter, policies, steps)

@@ -1,0 +1,132 @@
+"""The walk with even work finds what the partition says, in the same number of steps for all."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sottovoce as sv
+from factories import uniform, unit_cube
+from sottovoce.shared.partition import Partition
+from sottovoce.shared.walk import Walk, walk_of
+from support.partitions import COORDINATE, partitions
+
+
+def release_of(partition: Partition) -> sv.Release:
+    bins = tuple(uniform(path, 0, 1) for path in partition.leaves())
+    return sv.Release(unit_cube(d=partition.dimension), 1, partition, bins)
+
+
+@given(partitions(), st.data())
+def test_a_walk_ends_in_the_bin_that_holds_the_point(
+    partition: Partition, data: st.DataObject
+) -> None:
+    point = data.draw(st.tuples(*[COORDINATE] * partition.dimension))
+    release = release_of(partition)
+    path = partition.find(point)
+    walk = walk_of(release)
+    assert walk.find(point) is release.policies[path]
+    for feature, (low, high) in enumerate(partition.box(path)):
+        assert walk.middle_of_leaf(point, feature=feature) == (low + high) / 2
+
+
+def test_a_point_on_a_cut_is_in_the_upper_half() -> None:
+    release = release_of(Partition(2, {"": 0, "0": 1, "1": 0}))
+    points = {(0.5, 0.0): "10", (0.75, 0.0): "11", (0.0, 0.5): "01", (0.0, 0.0): "00"}
+    assert {point: walk_of(release).find(point).path for point in points} == points
+    # In a leaf that is cut along its feature, the middle is that of the half.
+    assert walk_of(release).middle_of_leaf((0.5, 0.0), feature=0) == 0.625
+
+
+class Counted(Sequence[Any]):
+    """Numbers that note how often they are read."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = values
+        self.reads = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        self.reads += 1
+        return self.values[index]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@pytest.mark.parametrize("deep", [1, 7, 96])
+def test_the_shallowest_and_the_deepest_bin_take_the_same_reads(deep: int) -> None:
+    # One branch at the lower end of each feature.
+    partition = Partition(3, {"0" * depth: depth % 3 for depth in range(deep)})
+    walk = walk_of(release_of(partition))
+    seen = set()
+    for point in ((1.0, 1.0, 1.0), (0.0, 0.9, 0.9), (0.0, 0.0, 0.0)):
+        parts: dict[str, Any] = {
+            name: Counted(getattr(walk, name))
+            for name in ("axis", "look", "middle", "child", "quarter", "policies")
+        }
+        asked = Counted(point)
+        counted = Walk(**parts, steps=walk.steps)
+        counted.find(asked)
+        counted.middle_of_leaf(asked, feature=1)
+        seen.add((asked.reads, *(part.reads for part in parts.values())))
+    ((point_reads, axis, look, *_),) = seen
+    assert (point_reads, axis, look) == (2 * deep, deep, 2 * deep)
+
+
+def test_a_walk_is_worked_out_for_all_bins_before_anybody_comes() -> None:
+    release = release_of(Partition(2, {"": 0, "0": 1}))
+    walk = walk_of(release)
+    before = dict(release.derived)
+    for point in ((0.1, 0.1), (0.1, 0.9), (0.9, 0.9)):
+        walk_of(release).find(point)
+    assert walk_of(release) is walk
+    assert release.derived == before
+
+
+# --- bounds on what a release may make a device do ------------------------------------------------
+
+
+def branch(deep: int, *, dimension: int = 3) -> dict[str, int]:
+    return {"0" * depth: depth % dimension for depth in range(deep)}
+
+
+def bushy(splits: int) -> dict[str, int]:
+    paths = [""]
+    for index in range(splits):
+        paths += [paths[index] + "0", paths[index] + "1"]
+    return dict.fromkeys(paths[:splits], 0)
+
+
+def test_bins_may_be_96_splits_deep_and_no_deeper() -> None:
+    assert len(Partition.from_table(3, branch(96)).cuts) == 96
+    with pytest.raises(sv.WireError, match="cuts must make bins at most 96 splits deep; got more"):
+        Partition.from_table(3, branch(97))
+
+
+def test_there_may_be_4096_bins_and_no_more() -> None:
+    assert len(list(Partition.from_table(1, bushy(4095)).leaves())) == 4096
+    with pytest.raises(sv.WireError, match="cuts must make at most 4096 bins; got 4097"):
+        Partition.from_table(1, bushy(4096))
+
+
+def test_an_edge_may_be_halved_48_times_and_no_more() -> None:
+    assert len(Partition.from_table(1, branch(48, dimension=1)).cuts) == 48
+    with pytest.raises(sv.WireError, match=r"at least 2\^-48 long"):
+        Partition.from_table(1, branch(49, dimension=1))
+    mixed = {"0" * depth: int(depth % 2 == 1 and depth < 20) for depth in range(59)}
+    with pytest.raises(sv.WireError, match=r"at least 2\^-48 long"):
+        Partition.from_table(2, mixed)
+
+
+def test_a_context_may_have_1000_features_and_no_more() -> None:
+    assert unit_cube(d=1000).dimension == 1000
+    with pytest.raises(sv.ExperimentError, match="context must have at most 1000; got 1001"):
+        unit_cube(d=1001)
+
+
+def test_a_release_beyond_the_bounds_is_refused_when_it_is_read() -> None:
+    deep = release_of(Partition(3, branch(97)))
+    with pytest.raises(sv.WireError, match="at most 96 splits deep"):
+        sv.Release.from_table(deep.to_table())
