@@ -1,7 +1,9 @@
-"""The device's and the custodian's commands: contribute, receipt."""
+"""The commands of devices, custodians and observers: contribute, receipt, monitor."""
 
+import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 from rich.markup import escape
@@ -9,6 +11,9 @@ from rich.progress import Progress, TaskID
 
 from sottovoce.cli.app import AsJson, Command, argument, errors, option, say, say_json
 from sottovoce.shared.errors import TransportError
+
+if TYPE_CHECKING:
+    from sottovoce.device.monitor import Look
 
 TRY_LATER = 75
 """The exit code that mail systems and schedulers know as "temporary failure" (EX_TEMPFAIL)."""
@@ -85,6 +90,61 @@ class Contribute(Command, extra="custodian"):
             return
         for line in describe(done, only_check=self.check):
             say(line)
+
+
+class Monitor(Command, extra="cli"):
+    """Follow an experiment from outside: keep every release, and report two histories.
+
+    It says when there are two texts under one version, when the chain of releases is broken, and
+    when somebody has a release that the server does not show. Ends with 1 if it found any of these,
+    and with 75 if no server could be reached.
+    """
+
+    server: list[str] = argument(..., "The server's address, and others that show the same.")
+    experiment: str = option(..., "The fingerprint of the experiment, 64 digits.")
+    key: list[str] = option(..., "A public key that may sign releases, 64 digits; repeatable.")
+    keep: Path = option(Path("releases"), "The folder for the releases, one file for each.")
+    seen: list[Path] | None = option(
+        None, "What somebody else was given: a signed release, or such a folder; repeatable."
+    )
+    every: float | None = option(None, "Seconds between two looks; without it, one look.", min=1)
+    as_json: AsJson = False
+
+    def __call__(self) -> None:
+        from sottovoce.device.monitor import Monitor as Following
+
+        following = Following(
+            self.server, experiment=self.experiment, keys=self.key, folder=self.keep
+        )
+        wrong = reached = False
+        try:
+            while True:
+                look = following.look(self.seen or [])
+                wrong |= bool(look.findings)
+                reached |= len(look.unreachable) < len(self.server)
+                if self.as_json:
+                    say_json(asdict(look))
+                else:
+                    _say_look(look, folder=self.keep)
+                if self.every is None:
+                    break
+                time.sleep(self.every)
+        except KeyboardInterrupt:
+            pass
+        if wrong:
+            raise typer.Exit(1)
+        if not reached:
+            raise typer.Exit(TRY_LATER)
+
+
+def _say_look(look: "Look", *, folder: Path) -> None:
+    for each in look.unreachable:
+        say(f"{each} gave no release.")
+    for found in look.findings:
+        say(f"WRONG  {found.where}: {found.what}")
+    if look.newest and not look.findings:
+        new = f", {look.new} of them new" if look.new else ""
+        say(f"{look.newest} releases in {folder}{new}: one history, each continues the last.")
 
 
 class Receipt(Command, extra="cli"):

@@ -98,8 +98,11 @@ class Releases:
 
     def newest(self) -> Look:
         """Ask for the current release; return it, or the known one if that is not older."""
-        found = self.verify((yield from self._ask("releases/current", most=LARGEST_RELEASE)))
-        return (yield from self.continued(found))
+        return (yield from self.continued((yield from self.current())))
+
+    def current(self) -> Look:
+        """Ask for the current release, and return it verified."""
+        return self.verify((yield from self._ask("releases/current", most=LARGEST_RELEASE)))
 
     def version(self, version: int) -> Look:
         """Ask for any release by its version, and return it verified."""

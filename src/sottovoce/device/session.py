@@ -124,6 +124,11 @@ class Session:
         return None if self._releases.known is None else self._releases.known.release
 
     @property
+    def document(self) -> bytes | None:
+        """The release in use as it was signed, to compare with what others were given."""
+        return None if self._releases.known is None else self._releases.known.document
+
+    @property
     def waiting(self) -> int:
         """How many reports wait to be sent."""
         with self._lock:
