@@ -189,7 +189,8 @@ def estimator_on(experiment: sv.Experiment, state: State) -> WhisperEstimator:
     release = release_of(experiment, state)
     past = WhisperReleases(experiment)
     past.record(release)
-    return WhisperEstimator(release, state, past, [release_id(release)])
+    earlier = [version.to_bytes(12, "big") for version in range(1, release.version)]
+    return WhisperEstimator(release, state, past, [*earlier, release_id(release)])
 
 
 # --- one batch of reports -------------------------------------------------------------------------
