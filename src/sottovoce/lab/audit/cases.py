@@ -5,8 +5,7 @@ contested bin among settled ones, many arms. A device follows every release that
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
 
 from sottovoce.lab.audit.claims import Person, Scene
 from sottovoce.shared.errors import SottovoceError
@@ -82,10 +81,9 @@ def _offer(path: str, arms: Sequence[int], *, most: int) -> BinPolicy:
     return BinPolicy(path, on_offer, (1 / len(on_offer),) * len(on_offer), waiting)
 
 
-@cache
-def _deep() -> tuple[tuple[str, int], ...]:
+def _deep() -> dict[str, int]:
     """Return the cuts of a branch that ends in a tiny bin around 0."""
-    return tuple(("0" * depth, 0) for depth in range(DEEP))
+    return {"0" * depth: 0 for depth in range(DEEP)}
 
 
 def _flat(levels: int) -> dict[str, int]:
@@ -99,7 +97,7 @@ def _flat(levels: int) -> dict[str, int]:
 
 
 def pairs_of(settings: MethodSettings, epsilon: float) -> Iterator[Pair]:
-    """Yield the pairs to audit for one method and one ε."""
+    """Yield the pairs to audit for one method and one ε, as far as it knows such releases."""
     first = None if settings.arms_are_public else "a"
     good, bad = Person(LOW, first, 1.0), Person(LOW, first, 0.0)
     silent = Person(LOW, first, None)
@@ -107,35 +105,45 @@ def pairs_of(settings: MethodSettings, epsilon: float) -> Iterator[Pair]:
     unfit = Person(None, logged=True)
 
     small = experiment_of(settings, epsilon)
-    one_bin = Scene(release_of(small, cuts={}, contested=""))
-    yield Pair("reward 1 or 0", one_bin, good, bad, sharp=True)
-    yield Pair("reward 1 or none came", one_bin, good, silent)
-    yield Pair("logged: arm a or b", one_bin, row, other_row, sharp=True)
-    yield Pair("logged: a row or one that does not fit", one_bin, row, unfit)
+    for scene in _scenes(small, cuts={}, contested=""):
+        yield Pair("reward 1 or 0", scene, good, bad, sharp=True)
+        yield Pair("reward 1 or none came", scene, good, silent)
+        yield Pair("logged: arm a or b", scene, row, other_row, sharp=True)
+        yield Pair("logged: a row or one that does not fit", scene, row, unfit)
+    for scene in _scenes(small, cuts={"": 0}, contested="0"):
+        yield Pair("contested or settled bin", scene, good, Person(HIGH, None, 1.0))
+        yield Pair("settled bin: reward or none", scene, *_settled())
+    for scene in _scenes(small, cuts={"": 0}, contested=""):
+        yield Pair("one bin or the other", scene, good, Person(HIGH, first, 1.0))
+    for scene in _scenes(small, cuts={"": 0}, contested="nowhere"):
+        yield Pair("everything is settled", scene, *_settled())
 
-    half_settled = Scene(release_of(small, cuts={"": 0}, contested="0"))
-    yield Pair("contested or settled bin", half_settled, good, Person(HIGH, None, 1.0))
-    yield Pair("settled bin: reward or none", half_settled, *_settled())
-    two_bins = Scene(release_of(small, cuts={"": 0}, contested=""))
-    yield Pair("one bin or the other", two_bins, good, Person(HIGH, first, 1.0))
-    all_settled = Scene(release_of(small, cuts={"": 0}, contested="never"))
-    yield Pair("everything is settled", all_settled, *_settled())
+    outside = Person(HIGH, "a", 1.0, logged=True)
+    beside = Person({"x": 2.0 ** -(DEEP - 4)}, "b", 0.0, logged=True)
+    for scene in _scenes(small, cuts=_deep(), contested="0" * DEEP):
+        yield Pair("deep branch: inside or outside", scene, row, outside)
+    for scene in _scenes(small, cuts=_deep(), contested="0" * (DEEP - 6)):
+        yield Pair("deep branch: both contested", scene, row, beside)
+    for scene in _scenes(small, cuts=_flat(6), contested="000000"):
+        yield Pair("one contested bin of 64", scene, row, other_row)
+    for scene in _scenes(experiment_of(settings, epsilon, arms=MANY), cuts={}, contested=""):
+        yield Pair("eight arms: logged a or h", scene, row, Person(LOW, "h", 1.0, logged=True))
 
-    deep = Scene(release_of(small, cuts=dict(_deep()), contested="0" * DEEP))
-    yield Pair("deep branch: inside or outside", deep, row, Person(HIGH, "a", 1.0, logged=True))
-    all_deep = Scene(release_of(small, cuts=dict(_deep()), contested=""))
-    yield Pair("deep branch: both contested", all_deep, row, Person(HIGH, "b", 0.0, logged=True))
-    lonely = Scene(release_of(small, cuts=_flat(6), contested="000000"))
-    yield Pair("one contested bin of 64", lonely, good, bad)
+    crowded = experiment_of(settings, epsilon, sources=True)
+    far = Person(HIGH, "b", 0.0, logged=True)
+    for scene in _scenes(crowded, cuts={"": 0}, contested=""):
+        yield Pair("with sources: reward 1 or 0", scene, good, bad)
+        yield Pair("source with ε/2: arm a or b", replace(scene, population=1), row, other_row)
+        yield Pair("source with 2ε: two bins", replace(scene, population=2), row, far)
 
-    large = Scene(release_of(experiment_of(settings, epsilon, arms=MANY), cuts={}, contested=""))
-    last = Person(LOW, "h", 1.0, logged=True)
-    yield Pair("eight arms: logged a or h", large, row, last)
 
-    sources = release_of(experiment_of(settings, epsilon, sources=True), cuts={"": 0}, contested="")
-    yield Pair("with sources: reward 1 or 0", Scene(sources), good, bad)
-    yield Pair("source with ε/2: arm a or b", Scene(sources, 1), row, other_row)
-    yield Pair("source with 2ε: two bins", Scene(sources, 2), row, Person(HIGH, "b", 0.0, True))
+def _scenes(experiment: Experiment, *, cuts: Mapping[str, int], contested: str) -> Iterator[Scene]:
+    """Yield the scene with such a release, if the method follows such releases."""
+    try:
+        release = release_of(experiment, cuts=cuts, contested=contested)
+    except SottovoceError:
+        return
+    yield Scene(release)
 
 
 def _settled() -> tuple[Person, Person]:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -115,6 +115,9 @@ class LineCommand:
         finally:
             process.kill()
             process.wait()
+            process.stdout.close()
+            with suppress(OSError):  # requests that it has not read are lost
+                process.stdin.close()
 
 
 def _read_lines(lines: IO[str], count: int) -> list[str]:

@@ -143,8 +143,10 @@ def _method(name: str, epsilon: float, length: Length) -> Iterator[Task]:
 
 def _attack(method: str, pair: Pair, mechanism: Mechanism, length: Length) -> Attack:
     train, test = length.sharp if pair.sharp else length.usual
-    if pair.sharp and _sends_numbers(pair.scene, pair.one):
-        train, test = length.numbers
+    if _sends_numbers(pair.scene, pair.one):
+        # Two arms differ in four numbers, and nothing can differ in more; outcomes differ in one.
+        arms = pair.sharp and pair.one.arm != pair.other.arm
+        train, test = length.numbers if arms else length.usual
     return Attack(method, pair, mechanism, pair.scene.epsilon, train, test)
 
 

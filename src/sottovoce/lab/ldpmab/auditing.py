@@ -14,6 +14,7 @@ from sottovoce.lab.audit.claims import Answer, Exactly, Floats, Person, Scene, S
 from sottovoce.lab.audit.exact import judge_exponent
 from sottovoce.lab.audit.mechanism import report_of
 from sottovoce.shared import wire
+from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.ldpmab import Ldpmab
 from sottovoce.shared.ldpmab.laplace import laplace_scale
 from sottovoce.shared.methods import MethodSettings
@@ -59,9 +60,11 @@ def log_ratios(scene: Scene, one: Person, other: Person) -> Scores:
 
 
 def payloads(answers: Sequence[Answer], *, length: int) -> Floats:
-    """Return the numbers of reports, (reports, numbers)."""
+    """Return the numbers of reports, (reports, numbers); each must have so many."""
     reports = [wire.report_from_bytes(each) for each in answers if isinstance(each, bytes)]
-    return np.array([each.payload for each in reports], dtype=np.float64).reshape(-1, length)
+    if len(reports) < len(answers) or any(len(each.payload) != length for each in reports):
+        raise ExperimentError(must("reports of ldpmab", f"hold {length} numbers", "others"))
+    return np.array([each.payload for each in reports], dtype=np.float64)
 
 
 def attainable(table: Floats, *, start: Floats, scale: float) -> Floats:
