@@ -62,6 +62,7 @@ def test_a_request_says_all_that_a_device_needs() -> None:
     assert release_from_json(request.pop("release")) == SCENE.release
     assert request == {
         "population": 0,
+        "epsilon": 1.0,
         "context": {"x": 0.0},
         "arm": "a",
         "reward": 1.0,
@@ -76,7 +77,10 @@ def test_a_callable_that_tells_the_outcome_is_caught() -> None:
 
 
 def test_a_callable_that_tells_nothing_is_not_flagged() -> None:
-    assert flagged(PythonCallable("own_mechanism:silent")) == set()
+    silent = PythonCallable("own_mechanism:silent")
+    assert flagged(silent) == set()
+    *_, alike = external_tasks(silent, "whisper", [1.0])
+    assert alike.find(error_rate=1e-4, seed=0).kept
 
 
 @pytest.mark.parametrize(

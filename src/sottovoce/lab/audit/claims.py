@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Protocol, cast
 
 import numpy as np
@@ -71,7 +70,7 @@ class Mechanism(Protocol):
 
 
 class Auditing(Protocol):
-    """What a method may know of itself for an audit: its module ``lab/<name>/auditing.py``."""
+    """What a method may know of itself: its module in the lab has an ``audit_part`` that returns it."""
 
     def variants(self) -> Mapping[str, MethodSettings]:
         """Return the settings to audit, by a name for people."""
@@ -98,17 +97,14 @@ class Exactly:
 
 
 def auditing_of(method: str) -> Auditing | None:
-    """Return what a method knows of itself for an audit; None if it has no such module."""
-    name = f"{method_part(method, 'lab').__name__}.auditing"
-    try:
-        return cast(Auditing, import_module(name))
-    except ModuleNotFoundError:
-        return None
+    """Return what a method knows of itself for an audit; None if it says nothing."""
+    part = getattr(method_part(method, "lab"), "audit_part", None)
+    return None if part is None else cast(Auditing, part())
 
 
 def must_know(method: str) -> Auditing:
     """Return the same of a method that must have it."""
     found = auditing_of(method)
     if found is None:
-        raise ExperimentError(must(f"method {method}", "have lab/<name>/auditing.py", "none"))
+        raise ExperimentError(must(f"method {method}", "have an audit_part in the lab", "none"))
     return found

@@ -2,7 +2,8 @@
 
 Both get the same request, described in docs/reference/audit.md:
 
-    {"release": text, "population": 0, "context": {…}, "arm": null, "reward": 0.5, "logged": false}
+    {"release": text, "population": 0, "epsilon": 1.0,
+     "context": {…}, "arm": null, "reward": 0.5, "logged": false}
 
 A callable gets it as a dict, and returns bytes or numbers. A command gets it as a line of JSON, and
 writes a line: the bytes in hexadecimal digits, or a JSON list of numbers.
@@ -129,6 +130,7 @@ def request_of(scene: Scene, person: Person) -> dict[str, Any]:
     return {
         "release": wire.release_to_json(scene.release),
         "population": scene.population,
+        "epsilon": scene.epsilon,
         "context": None if person.context is None else dict(person.context),
         "arm": person.arm,
         "reward": person.reward,

@@ -109,20 +109,24 @@ def tasks_of(
 def external_tasks(
     mechanism: Mechanism, method: str, epsilons: Sequence[float], *, length: Length = FULL
 ) -> list[Task]:
-    """Return the tasks for another mechanism: the pairs of a method in which nobody's arm is set.
+    """Return the tasks for another mechanism, with the releases of a method.
 
-    A mechanism of somebody's own need not know how to serve an arm that the audit wants.
+    People who are served have no arm yet: a mechanism of somebody's own need not know how to draw
+    one that the audit wants.
     """
     tasks: list[Task] = []
     for epsilon in epsilons:
         pairs = [
-            pair
+            replace(pair, one=_without_arm(pair.one), other=_without_arm(pair.other))
             for pair in pairs_of(settings_from(method), check.epsilon(epsilon))
-            if all(person.logged or person.arm is None for person in (pair.one, pair.other))
         ]
         tasks += [_attack("external", pair, mechanism, length) for pair in pairs]
         tasks.append(Randomness("external", pairs[0], mechanism))
     return tasks
+
+
+def _without_arm(person: Person) -> Person:
+    return person if person.logged else replace(person, arm=None)
 
 
 def _method(name: str, epsilon: float, length: Length) -> Iterator[Task]:
