@@ -107,21 +107,18 @@ def test_the_sharpest_pair_reaches_nine_tenths_of_the_claim(method: str, epsilon
 
 
 @pytest.mark.slow
-def test_a_hundred_audits_of_what_is_correct_flag_nothing() -> None:
-    """The chance that one of them flags something is at most 100·1e-4 = 1 %."""
-    short = Length((150, 150), (150, 150), (150, 150), (5, 10))
-    tasks = [
-        task
-        for task in tasks_of(["whisper", "ldpmab", "linear"], [1.0, 4.0], length=short)
-        if task.bounds
-    ]
+def test_a_hundred_audits_of_what_is_correct_flag_next_to_nothing() -> None:
+    """Each flags something with a probability of at most 1e-3: three do in 1 of 6,000 tests."""
+    short = Length((40, 60), (40, 60), (40, 60), (4, 6))
+    tasks = [task for task in tasks_of(ALL, [1.0], length=short) if task.bounds]
+    assert len(tasks) > 60
     flagged = [
-        (finding.method, finding.case)
+        [(each.method, each.case, each.bound) for each in found if not each.kept]
         for repeat in range(100)
-        for finding in audit(tasks, error_rate=1e-4, seed=repeat * len(tasks), workers=2)
-        if not finding.kept
+        if (found := audit(tasks, error_rate=1e-3, seed=repeat * len(tasks), workers=2))
     ]
-    assert flagged == []
+    assert len(flagged) == 100
+    assert sum(map(bool, flagged)) <= 2, flagged
 
 
 def test_baselines_are_attacked_by_their_own_law() -> None:

@@ -70,7 +70,7 @@ class Mechanism(Protocol):
 
 
 class Auditing(Protocol):
-    """What a method may know of itself: its module in the lab has an ``audit_part`` that returns it."""
+    """What a method may know of itself: ``audit_part`` of its module in the lab returns it."""
 
     def variants(self) -> Mapping[str, MethodSettings]:
         """Return the settings to audit, by a name for people."""
