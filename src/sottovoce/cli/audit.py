@@ -41,7 +41,7 @@ class Audit(Command, extra="lab"):
     method: list[str] | None = option(
         None, "What to audit: a method or a baseline; may be given several times. All by default."
     )
-    quick: bool = option(False, "Shorter runs: about a minute, and looser bounds.", "--quick")
+    quick: bool = option(False, "Shorter runs and looser bounds.", "--quick")
     faults: bool = option(False, "Audit devices that are broken on purpose.", "--faults")
     callable: str | None = option(None, "Audit a Python function instead, as module:function.")
     command: str | None = option(

@@ -17,6 +17,7 @@ from sottovoce.lab.ldpmab import auditing as sums
 from sottovoce.lab.whisper import auditing as sets
 from sottovoce.shared.ldpmab import Ldpmab
 from sottovoce.shared.whisper import Whisper
+from support.slow import slow_but
 
 
 def test_the_worst_ratio_is_over_all_messages_and_all_pairs() -> None:
@@ -41,7 +42,7 @@ def test_a_claim_is_judged_without_rounding(epsilon: float) -> None:
     ).kept
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+@pytest.mark.parametrize("epsilon", slow_but({1.0}, [1.0, 4.0]))
 def test_the_ratio_of_whisper_is_nearly_reached_and_never_exceeded(epsilon: float) -> None:
     name, scene, people = next(crowds_of(Whisper(), epsilon))
     assert name == "served"
@@ -52,7 +53,7 @@ def test_the_ratio_of_whisper_is_nearly_reached_and_never_exceeded(epsilon: floa
 
 @pytest.mark.parametrize("settings", [Whisper(public_arms=True), Whisper(guarantee="certified")])
 def test_variants_of_whisper_keep_their_claim(settings: Whisper) -> None:
-    for _, scene, people in crowds_of(settings, 1.0):
+    for _, scene, people in [*crowds_of(settings, 1.0)][:2]:
         assert sets.worst_exactly(scene, people).kept
 
 

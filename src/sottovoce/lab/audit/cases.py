@@ -153,19 +153,15 @@ def _settled() -> tuple[Person, Person]:
 def crowds_of(
     settings: MethodSettings, epsilon: float
 ) -> Iterator[tuple[str, Scene, list[Person]]]:
-    """Yield scenes that are small enough for exact laws, with all people worth a comparison."""
+    """Yield scenes that are small enough for exact laws, with people worth a comparison."""
     first, second = (None, None) if settings.arms_are_public else FEW
-    rewards = (1.0, 0.0, 0.3, None)
-    people = [Person(LOW, arm, reward) for arm in {first, second} for reward in rewards]
-    rows = [Person(LOW, arm, reward, logged=True) for arm in FEW for reward in (1.0, 0.0)]
-    elsewhere = [Person(HIGH, None, reward) for reward in (1.0, None)]
+    people = [Person(LOW, first, reward) for reward in (1.0, 0.0, 0.3, None)]
+    people += [Person(LOW, second, 1.0), Person(HIGH, None, 1.0)]
+    rows = [Person(LOW, "a", 1.0, True), Person(LOW, "b", 1.0, True), Person(LOW, "a", 0.0, True)]
+    beyond = [Person(HIGH, "b", 1.0, True), Person(None, logged=True)]
     small = experiment_of(settings, epsilon)
     half_settled = Scene(release_of(small, cuts={"": 0}, contested="0"))
-    yield "served", half_settled, [*people, *elsewhere]
-    yield (
-        "logged rows",
-        half_settled,
-        [*rows, Person(HIGH, "b", 1.0, True), Person(None, None, None, True)],
-    )
+    yield "served", half_settled, people
+    yield "logged rows", half_settled, [*rows, *beyond]
     sources = release_of(experiment_of(settings, epsilon, sources=True), cuts={}, contested="")
     yield "rows of a source with ε/2", Scene(sources, 1), rows

@@ -132,6 +132,10 @@ class Mersenne(OperatingSystem):
         """Return true with probability numerator/denominator."""
         return self._random.randrange(denominator) < numerator
 
+    def chance_of_bits(self, numerator: int, count: int) -> bool:
+        """Return true with probability numerator/2^count."""
+        return self._random.getrandbits(count) < numerator
+
     def below(self, limit: int) -> int:
         """Return each of 0, …, limit − 1 with the same probability."""
         return self._random.randrange(limit)

@@ -42,7 +42,7 @@ class Length:
 
     usual: tuple[int, int] = (5_000, 10_000)
     sharp: tuple[int, int] = (10_000, 25_000)
-    numbers: tuple[int, int] = (50_000, 250_000)
+    numbers: tuple[int, int] = (50_000, 350_000)
     games: tuple[int, int] = (500, 3_500)
 
 

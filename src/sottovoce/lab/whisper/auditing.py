@@ -182,6 +182,10 @@ class Following(OperatingSystem):
             raise ExperimentError(must("a probability", "lie in [0, 1]", yes))
         return bool(self._pick({1: yes, 0: 1 - yes}))
 
+    def chance_of_bits(self, numerator: int, count: int) -> bool:
+        """Return both, for a draw of so many bits."""
+        return self.chance(numerator, 2**count)
+
     def below(self, limit: int) -> int:
         """Return each of 0, …, limit − 1."""
         return self._pick(range(limit))
