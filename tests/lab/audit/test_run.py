@@ -100,7 +100,10 @@ def sharp(method: str, epsilon: float) -> list[Attack]:
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 @pytest.mark.parametrize("method", ["whisper", "ldpmab"])
 def test_the_sharpest_pair_reaches_nine_tenths_of_the_claim(method: str, epsilon: float) -> None:
-    """At the error rate that each bound of a whole audit has."""
+    """At the error rate that each bound of a whole audit has.
+
+    The least margin is that of ldpmab at ε = 1: 2.8 standard deviations, so 3 of 1,000 runs fail.
+    """
     rate = 1e-3 / sum(task.bounds for task in tasks_of(ALL, [1.0, 4.0]))
     found = [task.find(error_rate=rate, seed=0).bound or 0.0 for task in sharp(method, epsilon)]
     assert 0.9 * epsilon <= max(found) <= epsilon

@@ -40,14 +40,14 @@ class Length:
     games: runs of the protocol.
     """
 
-    usual: tuple[int, int] = (5_000, 10_000)
+    usual: tuple[int, int] = (3_000, 7_000)
     sharp: tuple[int, int] = (10_000, 25_000)
-    numbers: tuple[int, int] = (50_000, 350_000)
-    games: tuple[int, int] = (500, 3_500)
+    numbers: tuple[int, int] = (40_000, 400_000)
+    games: tuple[int, int] = (300, 2_000)
 
 
 FULL = Length()
-QUICK = Length((2_000, 4_000), (2_500, 7_500), (5_000, 20_000), (100, 400))
+QUICK = Length((1_500, 3_500), (2_500, 7_500), (5_000, 20_000), (100, 400))
 
 
 def audit(
