@@ -12,6 +12,7 @@ The one with the greatest bound on the first half is counted on the second half.
 is reported holds at its error rate, however many candidates there are.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,8 @@ from sottovoce.shared.errors import SottovoceError
 
 # A message that came less often says nothing of its probability.
 _LEAST_COUNT = 20
+# Strict enough to pass over what came by chance; the bound itself has the error rate of the audit.
+_CHOOSING = 0.001
 _THRESHOLDS = 400
 _NO_NONCE = bytes(16)
 
@@ -103,15 +106,15 @@ def attack(
     train: tuple[Sample, Sample], test: tuple[Sample, Sample], *, error_rate: float
 ) -> Attacked:
     """Choose an event on some runs and bound ε by others."""
-    best, greatest = Event("lengths", at=-1), -1.0
+    best, greatest = Event("lengths", at=-1), -math.inf
     for one, other, flipped in ((*train, False), (train[1], train[0], True)):
-        for event, bound in _candidates(one, other, error_rate=error_rate):
+        for event, bound in _candidates(one, other):
             if bound > greatest:
                 best, greatest = replace(event, flipped=flipped), bound
     one, other = (test[1], test[0]) if best.flipped else test
     hits, runs = (best.hits(one), best.hits(other)), (len(one), len(other))
     bound = float(epsilon_bounds(hits[0], hits[1], runs=runs, error_rate=error_rate))
-    return Attacked(bound, best, hits, runs)
+    return Attacked(max(0.0, bound), best, hits, runs)
 
 
 def without_nonce(answer: Answer) -> bytes:
@@ -125,13 +128,13 @@ def without_nonce(answer: Answer) -> bytes:
     return wire.with_nonce(answer, _NO_NONCE)
 
 
-def _candidates(one: Sample, other: Sample, *, error_rate: float) -> Iterator[tuple[Event, float]]:
+def _candidates(one: Sample, other: Sample) -> Iterator[tuple[Event, float]]:
     """Yield the best event of each kind, and the bound that these runs give for it."""
     runs = (len(one), len(other))
 
     def best(events: Sequence[Event], hits: object, other_hits: object) -> tuple[Event, float]:
         found = epsilon_bounds(
-            np.asarray(hits), np.asarray(other_hits), runs=runs, error_rate=error_rate
+            np.asarray(hits), np.asarray(other_hits), runs=runs, error_rate=_CHOOSING
         )
         index = int(np.argmax(found))
         return events[index], float(found[index])

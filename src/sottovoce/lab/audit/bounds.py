@@ -34,10 +34,10 @@ def epsilon_bounds(
 ) -> Floats:
     """Return a lower bound on ε for each pair of counts: how often S came, from one and the other.
 
-    Each exceeds the true ε with a probability of at most ``error_rate``. None is below 0.
+    Each exceeds the true ε with a probability of at most ``error_rate``. One below 0 says nothing.
     """
     least = least_probability(hits, runs[0], error_rate=error_rate / 2)
     greatest = greatest_probability(other_hits, runs[1], error_rate=error_rate / 2)
     with np.errstate(divide="ignore"):
-        bounds: Floats = np.maximum(np.log(least) - np.log(greatest), 0.0)
+        bounds: Floats = np.log(least) - np.log(greatest)
     return bounds
