@@ -6,6 +6,7 @@ import typer
 
 from sottovoce import __version__
 from sottovoce.cli.app import add, say
+from sottovoce.cli.audit import Audit
 from sottovoce.cli.bench import Regret, Service, Speed
 from sottovoce.cli.device import Contribute, Monitor, Receipt
 from sottovoce.cli.lab import Compare, Reproduce, Simulate
@@ -36,6 +37,7 @@ def sottovoce(
     """Learn which option suits which person without collecting anything about that person."""
 
 
-add(app, Demo, Serve, Replay, Key, Contribute, Receipt, Monitor, Simulate, Compare, Reproduce)
+add(app, Demo, Serve, Replay, Key, Contribute, Receipt, Monitor, Audit)
+add(app, Simulate, Compare, Reproduce)
 add(bench, Speed, Service, Regret)
 app.add_typer(bench, name="bench")

@@ -5,7 +5,16 @@ they answer) → policy. What a person answers is worked out by the device's own
 is learned by the learner's own, compiled as they stand.
 """
 
+from types import ModuleType
+
 from sottovoce.lab.whisper.policy import WhisperPolicy
 
 begin = WhisperPolicy
 """The name by which the lab asks for it."""
+
+
+def audit_part() -> ModuleType:
+    """Return what a privacy audit needs to know of the method; loaded where there is one."""
+    from sottovoce.lab.whisper import auditing
+
+    return auditing

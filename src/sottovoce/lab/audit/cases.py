@@ -1,0 +1,167 @@
+"""Hard pairs of people and hostile releases, for any method.
+
+A release is hostile if it is made to single somebody out: a deep branch around one person, one
+contested bin among settled ones, many arms. A device follows every release that has the right form.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sottovoce.lab.audit.claims import Person, Scene
+from sottovoce.shared.errors import SottovoceError
+from sottovoce.shared.experiment import Experiment, Population
+from sottovoce.shared.methods import MethodSettings
+from sottovoce.shared.partition import Partition
+from sottovoce.shared.release import BinPolicy, Release, uniform
+from sottovoce.shared.schema import Numeric
+
+LOW, HIGH = {"x": 0.0}, {"x": 1.0}
+FEW, MANY = ("a", "b"), tuple("abcdefgh")
+DEEP = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two people whom a scene makes easy to tell apart.
+
+    sharp: whether the claim is nearly reached, so that a long run shows how tight it is.
+    """
+
+    name: str
+    scene: Scene
+    one: Person
+    other: Person
+    sharp: bool = False
+
+
+def experiment_of(
+    settings: MethodSettings, epsilon: float, *, arms: Sequence[str] = FEW, sources: bool = False
+) -> Experiment:
+    """Return a small experiment. sources: whether there are auxiliary populations with other ε."""
+    known = tuple(1 / len(arms) for _ in arms)
+    auxiliary = (
+        Population("known", epsilon / 2, 100, known),
+        Population("unknown", epsilon * 2, 100),
+    )
+    return Experiment(
+        arms=arms,
+        context=[Numeric("x", 0, 1)],
+        epsilon=epsilon,
+        horizon=1000,
+        auxiliary=auxiliary if sources else (),
+        method=settings,
+        name="audit",
+    )
+
+
+def release_of(experiment: Experiment, *, cuts: Mapping[str, int], contested: str) -> Release:
+    """Return a release in which bins whose path begins so are contested, and others settled."""
+    partition = Partition(experiment.dimension, dict(cuts))
+    every = range(len(experiment.arms))
+    share = experiment.settings.most_reward_share(experiment) // 2
+
+    def made(most: int) -> Release:
+        bins = tuple(
+            _offer(path, every, most=most) if path.startswith(contested) else uniform(path, [0])
+            for path in partition.leaves()
+        )
+        return Release(experiment, 1, partition, bins, share)
+
+    release = made(len(every))
+    try:
+        experiment.settings.check_release(release)
+    except SottovoceError:  # a method that offers two arms at a time
+        release = made(2)
+        experiment.settings.check_release(release)
+    return release
+
+
+def _offer(path: str, arms: Sequence[int], *, most: int) -> BinPolicy:
+    on_offer, waiting = tuple(arms[:most]), tuple(arms[most:])
+    return BinPolicy(path, on_offer, (1 / len(on_offer),) * len(on_offer), waiting)
+
+
+def _deep() -> dict[str, int]:
+    """Return the cuts of a branch that ends in a tiny bin around 0."""
+    return {"0" * depth: 0 for depth in range(DEEP)}
+
+
+def _flat(levels: int) -> dict[str, int]:
+    """Return the cuts of 2^levels bins of equal width."""
+    paths = [""]
+    cuts: dict[str, int] = {}
+    for _ in range(levels):
+        cuts |= dict.fromkeys(paths, 0)
+        paths = [path + side for path in paths for side in "01"]
+    return cuts
+
+
+def pairs_of(settings: MethodSettings, epsilon: float) -> Iterator[Pair]:
+    """Yield the pairs to audit for one method and one ε, as far as it knows such releases."""
+    first = None if settings.arms_are_public else "a"
+    good, bad = Person(LOW, first, 1.0), Person(LOW, first, 0.0)
+    silent = Person(LOW, first, None)
+    row, other_row = Person(LOW, "a", 1.0, logged=True), Person(LOW, "b", 1.0, logged=True)
+    unfit = Person(None, logged=True)
+
+    small = experiment_of(settings, epsilon)
+    for scene in _scenes(small, cuts={}, contested=""):
+        yield Pair("reward 1 or 0", scene, good, bad, sharp=True)
+        yield Pair("reward 1 or none came", scene, good, silent)
+        yield Pair("logged: arm a or b", scene, row, other_row, sharp=True)
+        yield Pair("logged: a row or one that does not fit", scene, row, unfit)
+    for scene in _scenes(small, cuts={"": 0}, contested="0"):
+        yield Pair("contested or settled bin", scene, good, Person(HIGH, None, 1.0))
+        yield Pair("settled bin: reward or none", scene, *_settled())
+    for scene in _scenes(small, cuts={"": 0}, contested=""):
+        yield Pair("one bin or the other", scene, good, Person(HIGH, first, 1.0))
+    for scene in _scenes(small, cuts={"": 0}, contested="nowhere"):
+        yield Pair("everything is settled", scene, *_settled())
+
+    outside = Person(HIGH, "a", 1.0, logged=True)
+    beside = Person({"x": 2.0 ** -(DEEP - 4)}, "b", 0.0, logged=True)
+    for scene in _scenes(small, cuts=_deep(), contested="0" * DEEP):
+        yield Pair("deep branch: inside or outside", scene, row, outside)
+    for scene in _scenes(small, cuts=_deep(), contested="0" * (DEEP - 6)):
+        yield Pair("deep branch: both contested", scene, row, beside)
+    for scene in _scenes(small, cuts=_flat(6), contested="000000"):
+        yield Pair("one contested bin of 64", scene, row, other_row)
+    for scene in _scenes(experiment_of(settings, epsilon, arms=MANY), cuts={}, contested=""):
+        yield Pair("eight arms: logged a or h", scene, row, Person(LOW, "h", 1.0, logged=True))
+
+    crowded = experiment_of(settings, epsilon, sources=True)
+    far = Person(HIGH, "b", 0.0, logged=True)
+    for scene in _scenes(crowded, cuts={"": 0}, contested=""):
+        yield Pair("with sources: reward 1 or 0", scene, good, bad)
+        yield Pair("source with ε/2: arm a or b", replace(scene, population=1), row, other_row)
+        yield Pair("source with 2ε: two bins", replace(scene, population=2), row, far)
+
+
+def _scenes(experiment: Experiment, *, cuts: Mapping[str, int], contested: str) -> Iterator[Scene]:
+    """Yield the scene with such a release, if the method follows such releases."""
+    try:
+        release = release_of(experiment, cuts=cuts, contested=contested)
+    except SottovoceError:
+        return
+    yield Scene(release)
+
+
+def _settled() -> tuple[Person, Person]:
+    return Person(HIGH, None, 1.0), Person(HIGH, None, None)
+
+
+def crowds_of(
+    settings: MethodSettings, epsilon: float
+) -> Iterator[tuple[str, Scene, list[Person]]]:
+    """Yield scenes that are small enough for exact laws, with people worth a comparison."""
+    first, second = (None, None) if settings.arms_are_public else FEW
+    people = [Person(LOW, first, reward) for reward in (1.0, 0.0, 0.3, None)]
+    people += [Person(LOW, second, 1.0), Person(HIGH, None, 1.0)]
+    rows = [Person(LOW, "a", 1.0, True), Person(LOW, "b", 1.0, True), Person(LOW, "a", 0.0, True)]
+    beyond = [Person(HIGH, "b", 1.0, True), Person(None, logged=True)]
+    small = experiment_of(settings, epsilon)
+    half_settled = Scene(release_of(small, cuts={"": 0}, contested="0"))
+    yield "served", half_settled, people
+    yield "logged rows", half_settled, [*rows, *beyond]
+    sources = release_of(experiment_of(settings, epsilon, sources=True), cuts={}, contested="")
+    yield "rows of a source with ε/2", Scene(sources, 1), rows
