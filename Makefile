@@ -33,7 +33,7 @@ test-all: setup ## all tests, the slow ones too
 	$(BIN)/pytest -n $(WORKERS)
 
 mutants: setup ## mistakes made on purpose, one at a time: the tests must find each
-	$(BIN)/python tests/mutants/run.py
+	$(BIN)/python tests/mutants/run.py -j 2
 
 check: lint types walls test ## the gate: everything that must hold before a change lands
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from factories import CONTEXT, experiment, grown
+from factories import CONTEXT, Purse, experiment, grown
 from sottovoce.device.ldpmab import laplace
 from sottovoce.shared import wire
 from sottovoce.shared.partition import Partition
@@ -128,6 +128,25 @@ def test_after_a_context_that_is_refused_nothing_can_be_reported() -> None:
         device.choose({"age": "forty-two", "bmi": 27.5})
     with pytest.raises(sv.DeviceError, match="choose must come before each report"):
         device.report(reward=1)
+
+
+def test_who_has_no_usable_context_can_say_that_there_is_nothing_to_tell() -> None:
+    """Whether a context fits is private, too: leaving the report out would tell it."""
+    release, purse = sv.Learner(experiment(method="whisper")).release(), Purse()
+    device = sv.Device(release, ledger=purse)
+    with pytest.raises(sv.ContextError):
+        device.choose({"age": "forty-two", "bmi": 27.5})
+    with pytest.raises(sv.DeviceError, match="the last context was refused"):
+        device.report(reward=1)
+    assert purse.spent == []
+    nothing = device.report(reward=None)
+    device.choose(CONTEXT)
+    told = device.report(reward=1)
+    assert len(purse.spent) == 2
+    assert (nothing.release, nothing.population) == (told.release, told.population)
+    sv.Learner(release.experiment).receive(nothing)
+    with pytest.raises(sv.DeviceError, match="nothing was chosen since"):
+        device.report(reward=None)
 
 
 def test_a_logged_row_has_nothing_to_do_with_a_choice_that_waits(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A monitor finds two histories, whoever was shown the second one."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,9 +8,10 @@ import pytest
 
 import sottovoce as sv
 from factories import experiment
-from sottovoce.device.monitor import Monitor
+from sottovoce.device.monitor import Finding, Monitor
 from sottovoce.device.transport import Request, Response
 from sottovoce.shared import wire
+from sottovoce.shared.experiment import canonical_json
 from sottovoce.shared.release import BinPolicy
 from support.commands import run
 from support.fake_server import ADDRESS, FakeServer, client_of, on_loopback
@@ -168,6 +170,48 @@ def test_a_collection_that_somebody_changed_is_refused(folder: Path) -> None:
     (folder / "0000000002.json").write_bytes((folder / "0000000003.json").read_bytes())
     with pytest.raises(sv.ForkError, match=r"0000000002\.json must continue"):
         monitor_of(server, folder)
+
+
+def test_two_monitors_of_one_folder_keep_the_proof(folder: Path) -> None:
+    server = history(3)
+    one, two = monitor_of(server, folder), monitor_of(server, folder)
+    one.look()
+    two = monitor_of(server, folder)
+    server.publish(replace(server.releases[-1], version=4))
+    assert not one.look().findings
+    (finding,) = monitor_looks(two, history(4, like=server, other_from=4), server)
+    assert "another monitor has kept another one here" in finding.what
+    kept = sorted(path.name for path in folder.iterdir())
+    assert len(kept) == 5  # both texts of version 4 are there
+    assert len([name for name in kept if name.startswith("0000000004")]) == 2
+    assert not monitor_of(server, folder).look().findings
+
+
+def monitor_looks(monitor: Monitor, shown: History, server: History) -> tuple[Finding, ...]:
+    server.instead = shown.answer
+    try:
+        return monitor.look().findings
+    finally:
+        server.instead = None
+
+
+def test_a_release_that_is_withheld_is_found(folder: Path) -> None:
+    server = history(5)
+
+    def withheld(request: Request) -> Response | None:
+        return Response(404, {}, b"{}") if request.url.endswith("/releases/3") else None
+
+    server.instead = withheld
+    (finding,) = monitor_of(server, folder).look().findings
+    assert "release 3 must be shown, for a newer one is" in finding.what
+
+
+def test_a_marked_copy_is_found(folder: Path) -> None:
+    server = history(1)
+    marked = canonical_json({**json.loads(server.document()), "you": "number 7"})
+    server.instead = lambda _: Response(200, {}, marked)
+    (finding,) = monitor_of(server, folder).look().findings
+    assert "canonical form" in finding.what
 
 
 def test_no_answer_is_no_finding(folder: Path) -> None:

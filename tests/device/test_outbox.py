@@ -11,9 +11,10 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.device.database import connect
-from sottovoce.device.outbox import Outbox
+from sottovoce.device.outbox import Kept, Outbox
 
 WALKING, SLEEPING = "0123456789abcdef", "fedcba9876543210"
+SEVEN = Kept(7, b"link 7", b"release 7")
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_a_number_is_never_given_twice(outbox: Outbox) -> None:
 def test_experiments_do_not_see_each_other(outbox: Outbox) -> None:
     outbox.put(b"walk", experiment=WALKING)
     outbox.put(b"sleep", experiment=SLEEPING)
-    outbox.keep(b"release", experiment=WALKING, instead_of=lambda _: True)
+    assert outbox.keep(SEVEN, experiment=WALKING, instead_of=None)
     assert bodies(outbox) == [b"walk"]
     assert bodies(outbox, experiment=SLEEPING) == [b"sleep"]
     assert outbox.count(experiment=SLEEPING) == 1
@@ -73,12 +74,23 @@ def test_a_full_outbox_takes_no_more_and_drops_none(outbox: Outbox) -> None:
     assert bodies(outbox) == [bytes([number]) for number in range(5)]
 
 
-def test_a_release_is_kept_only_instead_of_one_that_it_may_replace(outbox: Outbox) -> None:
+def test_a_release_is_kept_only_instead_of_the_one_that_is_there(outbox: Outbox) -> None:
+    eight, other = Kept(8, b"link 8", b"release 8"), Kept(8, b"another link", b"release 8")
     assert outbox.kept(experiment=WALKING) is None
-    outbox.keep(b"7", experiment=WALKING, instead_of=lambda _: False)
-    for new in (b"6", b"8", b"7"):
-        outbox.keep(new, experiment=WALKING, instead_of=new.__gt__)
-    assert outbox.kept(experiment=WALKING) == b"8"
+    assert not outbox.keep(eight, experiment=WALKING, instead_of=SEVEN)
+    assert outbox.keep(SEVEN, experiment=WALKING, instead_of=None)
+    assert not outbox.keep(other, experiment=WALKING, instead_of=None)
+    assert outbox.keep(eight, experiment=WALKING, instead_of=SEVEN)
+    assert not outbox.keep(other, experiment=WALKING, instead_of=SEVEN)
+    assert outbox.kept(experiment=WALKING) == eight
+
+
+def test_a_kept_release_that_is_damaged_is_refused(path: Path) -> None:
+    outbox = Outbox(path)
+    outbox.keep(SEVEN, experiment=WALKING, instead_of=None)
+    change(path, "UPDATE kept SET link = 'text'")
+    with pytest.raises(sv.OutboxError, match="must hold the release that was followed"):
+        outbox.kept(experiment=WALKING)
 
 
 def test_a_coin_stays_until_a_report_is_put_with_it(outbox: Outbox) -> None:
@@ -115,9 +127,9 @@ def test_each_experiment_is_noted_as_reported_to_once(outbox: Outbox) -> None:
 
 def test_what_was_put_is_there_after_a_restart(path: Path) -> None:
     Outbox(path).put(b"report", experiment=WALKING)
-    Outbox(path).keep(b"release", experiment=WALKING, instead_of=lambda _: True)
+    Outbox(path).keep(SEVEN, experiment=WALKING, instead_of=None)
     assert bodies(Outbox(path)) == [b"report"]
-    assert Outbox(path).kept(experiment=WALKING) == b"release"
+    assert Outbox(path).kept(experiment=WALKING) == SEVEN
 
 
 def test_a_report_is_on_disk_before_put_returns(path: Path) -> None:
@@ -144,7 +156,7 @@ def test_there_is_no_room_for_a_time_or_a_context(path: Path) -> None:
         ]
     assert dict(columns) == {
         "waiting": ["number", "experiment", "report"],
-        "kept": ["experiment", "release"],
+        "kept": ["experiment", "version", "link", "release"],
         "coin": ["experiment", "ranking"],
         "reported": ["experiment"],
         "sqlite_sequence": ["name", "seq"],
@@ -234,7 +246,7 @@ def test_threads_can_share_an_outbox(path: Path) -> None:
 
 def test_processes_can_share_an_outbox(path: Path) -> None:
     script = f"""
-from sottovoce.device.outbox import Outbox
+from sottovoce.device.outbox import Kept, Outbox
 for number in range(20):
     Outbox({str(path)!r}).put(bytes([number]), experiment={WALKING!r})
 """

@@ -1,11 +1,8 @@
 """The transport of the standard library, over real HTTP on this machine."""
 
 import asyncio
-import http.client
-import io
 import socket
 import threading
-import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -15,7 +12,7 @@ import pytest
 import sottovoce as sv
 from factories import CONTEXT, experiment
 from sottovoce.device.async_client import send_in_thread
-from sottovoce.device.transport import Request, Response, _Redirects, send
+from sottovoce.device.transport import Request, Response, send
 from support.fake_server import FakeServer, Plenty, on_loopback
 
 
@@ -62,54 +59,26 @@ def redirect(location: str, status: int) -> Response:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_only_a_get_is_redirected(status: int) -> None:
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_no_redirect_is_followed(method: str, status: int) -> None:
+    """Its address would be something that somebody else chose, such as a name for this device."""
+    seen: list[str] = []
+
     def handle(request: Request) -> Response:
-        there = request.url.endswith("/there")
-        return Response(200, {}, b"there") if there else redirect("/there", status)
+        seen.append(request.url)
+        return redirect("/there?person=7", status)
 
     with on_loopback(handle) as address:
-        assert send(Request("GET", address + "/here")).body == b"there"
-        # A report that is turned into a GET would be lost, and its answer taken for a verdict.
-        assert send(Request("POST", address + "/here", {}, b"report")).status == status
+        asked = Request(method, address + "/here", {}, b"report" if method == "POST" else None)
+        assert send(asked).status == status
+    assert len(seen) == 1
 
 
 @pytest.mark.parametrize(
-    "location",
-    [
-        "file:///etc/passwd",
-        "ftp://127.0.0.1/x",
-        "data:text/plain,x",
-        "FILE:///etc/passwd",
-        "javascript:1",
-    ],
+    "location", ["file:///etc/passwd", "data:text/plain,x", "http://[", "http://host:port/"]
 )
-def test_no_redirect_leaves_http(location: str) -> None:
+def test_a_redirect_to_anywhere_is_a_response_like_any_other(location: str) -> None:
     with on_loopback(lambda _: redirect(location, 302)) as address:
-        assert send(Request("GET", address)).status == 302
-
-
-@pytest.mark.parametrize(
-    "location", ["http://[", "http://host:port/", "http://127.0.0.1:99999999/", "http://\u0101"]
-)
-def test_a_redirect_to_nowhere_is_an_error_of_the_transport(location: str) -> None:
-    there = location.encode().decode("latin-1")
-    with (
-        on_loopback(lambda _: redirect(there, 302)) as address,
-        pytest.raises(sv.TransportError, match="the server must be reachable"),
-    ):
-        send(Request("GET", address), timeout=5)
-
-
-def test_a_redirect_never_leads_from_https_to_http() -> None:
-    asked = urllib.request.Request("https://sottovoce.test/here")
-    for there, followed in (("https://other.test/", True), ("http://sottovoce.test/", False)):
-        message = http.client.HTTPMessage()
-        new = _Redirects().redirect_request(asked, io.BytesIO(), 302, "Found", message, there)
-        assert (new is not None) is followed
-
-
-def test_redirects_in_a_circle_end() -> None:
-    with on_loopback(lambda _: redirect("/again", 302)) as address:
         assert send(Request("GET", address)).status == 302
 
 

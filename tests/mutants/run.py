@@ -112,20 +112,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-k", default="", help="only mutants whose words or file hold this text")
     parser.add_argument("-j", type=int, default=1, help="how many at once")
+    parser.add_argument("--page", action="store_true", help="write the documentation's page")
     options = parser.parse_args()
     chosen = [mutant for mutant in read_list() if options.k in f"{mutant.breaks} {mutant.file}"]
     begun = monotonic()
-    failed: set[str] = set()
-    found = 0
+    finders: list[str] = []
     with ThreadPoolExecutor(options.j) as pool:
         for mutant, (verdict, test) in zip(chosen, pool.map(try_mutant, chosen), strict=True):
             name = test.rpartition("::")[2]
             print(f"{verdict:<15}{mutant.file}: {mutant.breaks}  {name}", flush=True)
             if verdict == "found":
-                found += 1
-                failed.add(test)
-    are_all_found = 0 < found == len(chosen) and pass_unbroken(sorted(failed))
-    print(f"{found} of {len(chosen)} found in {monotonic() - begun:.0f} s")
+                finders.append(test)
+    found = len(finders)
+    are_all_found = 0 < found == len(chosen) and pass_unbroken(sorted(set(finders)))
+    seconds = monotonic() - begun
+    print(f"{found} of {len(chosen)} found in {seconds:.0f} s")
+    if are_all_found and options.page:
+        sys.path.insert(0, str(ROOT / "tests"))
+        from mutants import page
+
+        page.write(chosen, finders, seconds=seconds)
     return 0 if are_all_found else 1
 
 

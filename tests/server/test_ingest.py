@@ -92,3 +92,26 @@ def test_what_is_known_is_not_read_again_when_something_newer_comes(
     assert (receipt.stored, [each.index for each in receipt.refused]) == (5, [5])
     assert checked == [5]  # once, after the database was asked for what was unknown
     store.close()
+
+
+def test_an_experiment_that_cannot_be_read_does_not_stop_the_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """For example one that an older version of sottovoce has begun."""
+    of = experiment(method="whisper")
+    store = Store.open(f"sqlite:///{tmp_path}/store.db")
+    store.migrate()
+    first = wire.release_to_json(sv.Learner(of).release())
+    text = canonical_json(of.to_table()).decode()
+    old = first.replace('"sottovoce":2', '"sottovoce":1')
+    store.add_experiment("0123456789abcdef", text, old)
+    store.add_experiment("fedcba9876543210", '{"arms": 3}', old)
+    store.add_experiment(of.fingerprint, text, first)
+    catalogue = Catalogue(store, SigningKey(Ed25519PrivateKey.generate()))
+    for _ in range(3):
+        catalogue.refresh()
+    assert list(catalogue.current) == [of.fingerprint]
+    assert caplog.text.count("cannot be served") == 2
+    report = report_for(sv.Learner(of).release())
+    assert catalogue.check([report]) == [(of.fingerprint, None)]
+    store.close()

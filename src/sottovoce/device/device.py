@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any
@@ -14,8 +14,8 @@ from sottovoce.device.method import Secret, device_method
 from sottovoce.device.moments import ends_at_a_random_turn
 from sottovoce.device.privatise import outcome_of, privatise
 from sottovoce.shared import check, wire
-from sottovoce.shared.errors import DeviceError, must
-from sottovoce.shared.experiment import TARGET
+from sottovoce.shared.errors import ContextError, DeviceError, must
+from sottovoce.shared.experiment import TARGET, Experiment
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
 from sottovoce.shared.walk import walk_of
@@ -23,11 +23,15 @@ from sottovoce.shared.walk import walk_of
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Choice:
-    """A choice that waits for its outcome: of which release, and in which process."""
+    """A choice that waits for its outcome: of which release, and in which process.
+
+    fits: whether the context was usable. If not, there is an arm for nobody and nothing to tell.
+    """
 
     release: Release
     secret: Secret
     process: int
+    fits: bool
 
 
 class Device:
@@ -67,15 +71,16 @@ class Device:
         self._pending: _Choice | None = None
 
     def follow(self, release: Release) -> None:
-        """Use a newer release from the next choice on.
+        """Use a newer release from the next choice on."""
+        self.check(release)
+        self._release = release
 
-        It is of the same experiment, so it asks for the same ε.
-        """
+    def check(self, release: Release) -> None:
+        """Raise DeviceError unless a release is of the same experiment, with the same ε."""
         if release.experiment != self._release.experiment:
             rule = f"be of experiment {self._release.experiment.fingerprint}"
             came = release.experiment.fingerprint
             raise DeviceError(must("a release to follow", rule, came))
-        self._release = release
 
     @ends_at_a_random_turn
     def choose(self, context: Mapping[str, Any]) -> str:
@@ -83,13 +88,17 @@ class Device:
         with self._lock:
             # Forgotten first: if this context is refused, no report may be about an earlier one.
             self._pending = None
-            release, secret = self._chosen(context)
-            self._pending = _Choice(release, secret, os.getpid())
-            return release.experiment.arms[secret.arm]
+            release = self._release
+            try:
+                point = encode(release.experiment, context)
+            except ContextError:
+                # Whoever has no usable context can still report that there is nothing to tell.
+                self._pending = self._chosen(release, _anybody(release.experiment), fits=False)
+                raise
+            self._pending = self._chosen(release, point)
+            return release.experiment.arms[self._pending.secret.arm]
 
-    def _chosen(self, context: Mapping[str, Any]) -> tuple[Release, Secret]:
-        release = self._release
-        point = encode(release.experiment, context)
+    def _chosen(self, release: Release, point: Sequence[float], *, fits: bool = True) -> _Choice:
         policy = walk_of(release).find(point)
         if release.experiment.settings.arms_are_public and not self._public_arms:
             raise DeviceError(
@@ -97,18 +106,24 @@ class Device:
                 " got one in which they are public"
             )
         arm, ranking = device_method(release).choose(release, policy, self._coins)
-        return release, Secret(point, policy.path, arm, ranking=ranking)
+        secret = Secret(tuple(point), policy.path, arm, ranking=ranking)
+        return _Choice(release, secret, os.getpid(), fits)
 
     @ends_at_a_random_turn
     def report(self, *, reward: float | None) -> Report:
         """Return the ε-LDP report on the outcome of the last choice, and spend its ε.
 
-        reward: None if no outcome came. The report then tells nothing, and looks like any other:
-        whether there was an outcome is private, too.
+        reward: None if no outcome came, or if ``choose`` refused the context. The report then tells
+        nothing, and looks like any other: whether there was an outcome is private, too.
         """
         outcome_of(reward)  # an outcome that cannot be used costs nothing, and the choice stays
         with self._lock:
             choice = self._waiting_choice()
+            if reward is not None and not choice.fits:
+                raise DeviceError(
+                    "choose must come before each report; the last context was refused: the reward"
+                    " of such a report must be None"
+                )
             self._coins.check(choice.secret.ranking)
             # Gone before the report is made: whatever happens now, there is no second report on it.
             self._pending = None
@@ -129,14 +144,15 @@ class Device:
     @ends_at_a_random_turn
     def report_logged(self, context: Mapping[str, Any], *, arm: str, reward: float) -> Report:
         """Return the ε-LDP report on a logged row, whose arm some other policy chose."""
-        experiment = self._release.experiment
+        release = self._release
+        experiment = release.experiment
         if arm not in experiment.arms:
             rule = f"be one of {list(experiment.arms)}"
             raise DeviceError(must("a logged arm", rule, "another name"))
         point = encode(experiment, context)
-        path = walk_of(self._release).find(point).path
+        path = walk_of(release).find(point).path
         secret = Secret(point, path, experiment.arms.index(arm), logged=True)
-        return self._privatise(self._release, secret, reward=reward)
+        return self._privatise(release, secret, reward=reward)
 
     @ends_at_a_random_turn
     def report_nothing_logged(self) -> Report:
@@ -145,11 +161,10 @@ class Device:
         It tells nothing, and looks like the report on any other row: if rows were left out, their
         number would tell what is in them.
         """
-        experiment = self._release.experiment
-        # Somebody, anybody: without a reward the report does not depend on who it is.
-        point = (0.5,) * experiment.dimension
-        secret = Secret(point, walk_of(self._release).find(point).path, 0, logged=True)
-        return self._privatise(self._release, secret, reward=None)
+        release = self._release
+        point = _anybody(release.experiment)
+        secret = Secret(point, walk_of(release).find(point).path, 0, logged=True)
+        return self._privatise(release, secret, reward=None)
 
     def _privatise(self, release: Release, secret: Secret, *, reward: float | None) -> Report:
         answer = privatise(
@@ -163,3 +178,8 @@ class Device:
             question=answer.question,
             ranking=answer.ranking,
         )
+
+
+def _anybody(experiment: Experiment) -> tuple[float, ...]:
+    """Return a point that stands for somebody: a null report does not depend on who it is."""
+    return (0.5,) * experiment.dimension

@@ -8,17 +8,15 @@ And then holds the proof: two documents with a good signature that cannot both b
 
 import os
 import secrets
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import cast
 
-from sottovoce.device.releases import Releases, Verified
-from sottovoce.device.transport import Request, Response, Transport, send
+from sottovoce.device.releases import Releases, Result, Steps, Verified
+from sottovoce.device.transport import Response, Transport, send
 from sottovoce.shared.errors import ForkError, SottovoceError, TransportError, must
 from sottovoce.shared.signed import first_link
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,27 +99,39 @@ class Monitor:
         """Keep every version up to the newest that an address shows."""
         current = self._run(shown.current())
         for version in range(self.newest + 1, current.release.version + 1):
-            found = self._run(shown.version(version))
+            found = self._run(self._version(shown, version))
             if found.signed.before != self._links[-1]:
                 raise ForkError(
                     f"release {version} must continue release {version - 1}; it names another"
-                    " history: the chain is broken"
+                    f" history: see {self._keep_beside(found)}"
                 )
-            _write(self._path(version), found.document)
+            self._keep(found)
             self._links.append(found.signed.link)
         self._check(current)
+
+    def _version(self, shown: Releases, version: int) -> Steps[Verified]:
+        """Ask for a version that there must be, because a newer one is shown."""
+        try:
+            return (yield from shown.version(version))
+        except TransportError:
+            if shown.answer is not None and shown.answer.status == 404:
+                trouble = f"release {version} must be shown, for a newer one is; it is withheld"
+                raise ForkError(trouble) from None
+            raise
 
     def _look_again(self, shown: Releases) -> None:
         """Ask again for a version that is kept, any one, to see whether it is still the same."""
         if self.newest:
-            self._check(self._run(shown.version(1 + secrets.randbelow(self.newest))))
+            version = 1 + secrets.randbelow(self.newest)
+            self._check(self._run(self._version(shown, version)))
 
     def _check(self, found: Verified) -> None:
         version = found.release.version
         if version <= self.newest and found.signed.link != self._links[version]:
             raise ForkError(
                 f"there must be one release {version}; there are two, with different texts or"
-                f" different histories, both with a good signature: compare {self._path(version)}"
+                " different histories, both with a good signature: compare"
+                f" {self._path(version)} and {self._keep_beside(found)}"
             )
 
     def _compare(self, path: Path) -> Iterator[Finding]:
@@ -141,6 +151,23 @@ class Monitor:
             except (OSError, SottovoceError) as error:
                 yield Finding(str(file), version, str(error))
 
+    def _keep(self, found: Verified) -> None:
+        """Keep a release under its version; another one that is there already is a finding."""
+        path = self._path(found.release.version)
+        if not _write(path, found.document):
+            other = self._shown[0].verify(path.read_bytes())
+            if other.signed.link != found.signed.link:
+                raise ForkError(
+                    f"there must be one release {found.release.version}; another monitor has kept"
+                    f" another one here: compare {path} and {self._keep_beside(found)}"
+                )
+
+    def _keep_beside(self, found: Verified) -> Path:
+        """Keep a release that must not be, as evidence."""
+        name = f"{found.release.version:010d}-{found.signed.link.hex()[:16]}.json"
+        _write(self._folder / name, found.document)
+        return self._folder / name
+
     def _path(self, version: int) -> Path:
         return self._folder / f"{version:010d}.json"
 
@@ -156,7 +183,7 @@ class Monitor:
             links.append(link)
         return links
 
-    def _run(self, steps: Generator[Request, Response | None, Result]) -> Result:
+    def _run(self, steps: Steps[Result]) -> Result:
         response: Response | None = None
         while True:
             try:
@@ -169,11 +196,18 @@ class Monitor:
                 response = None
 
 
-def _write(path: Path, document: bytes) -> None:
-    """Write a file as a whole or not at all, and never over another one."""
-    half = path.with_suffix(".part")
+def _write(path: Path, document: bytes) -> bool:
+    """Write a new file as a whole or not at all; return False if there is one already."""
+    half = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
     with half.open("wb") as file:
         file.write(document)
         file.flush()
         os.fsync(file.fileno())
-    half.rename(path)
+    try:
+        # A link, unlike a rename, never takes the place of another file.
+        os.link(half, path)
+    except FileExistsError:
+        return False
+    finally:
+        half.unlink()
+    return True

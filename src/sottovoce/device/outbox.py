@@ -3,9 +3,10 @@
 A client writes a report to the outbox, on disk, before it tries to send it, and removes it when the
 server has answered for it. The report was privatised before: the outbox holds the bytes that go
 over the network. Beside them it holds a number, which gives their order, and the experiment, which
-the report names anyway. It holds no time, no context and nothing else about the person. The release
-is public. So is the coin: the ranking of the next report, where arms are public. For a client
-without a ledger, the outbox holds which experiments the person has reported to.
+follows from the release that the report names. It holds no time, no context and nothing else about
+the person. The release is public. So is the coin: the ranking of the next report, where arms are
+public. For a client without a ledger, the outbox holds which experiments the person has reported
+to.
 
 It is an SQLite file, as the ledger is, and fails closed in the same way. Several processes and
 several experiments may share it. Its size is limited: a full outbox takes no further report, and
@@ -17,7 +18,7 @@ An outbox that was deleted, or replaced by an older copy, cannot be told from a 
 import os
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -42,13 +43,27 @@ CREATE TABLE waiting (
     experiment TEXT NOT NULL,
     report BLOB NOT NULL
 );
-CREATE TABLE kept (experiment TEXT PRIMARY KEY, release BLOB NOT NULL);
+CREATE TABLE kept (
+    experiment TEXT PRIMARY KEY,
+    version INTEGER NOT NULL,
+    link BLOB NOT NULL,
+    release BLOB NOT NULL
+);
 CREATE TABLE coin (experiment TEXT PRIMARY KEY, ranking BLOB NOT NULL);
 CREATE TABLE reported (experiment TEXT PRIMARY KEY);
 """,
     version=2,
     older="send its reports with the version of sottovoce that made it, then begin with a new file",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The newest release that was followed: its place in the chain, and the signed document."""
+
+    version: int
+    link: bytes
+    release: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,17 +166,22 @@ class Outbox(Reports):
             statement = "INSERT OR IGNORE INTO reported VALUES (?)"
             return database.execute(statement, (experiment,)).rowcount == 1
 
-    def kept(self, *, experiment: str) -> bytes | None:
+    def kept(self, *, experiment: str) -> Kept | None:
         """Return the newest kept release. The caller verifies it again."""
         with self._transaction() as database:
             return _kept(database, experiment)
 
-    def keep(self, release: bytes, *, experiment: str, instead_of: Callable[[bytes], bool]) -> None:
-        """Keep a release, unless the outbox has one that it may not replace."""
+    def keep(self, new: Kept, *, experiment: str, instead_of: Kept | None) -> bool:
+        """Keep a release in the place of another one; return whether that was still there.
+
+        If it was not, another thread or process has moved on in the meantime.
+        """
         with self._transaction() as database:
-            old = _kept(database, experiment)
-            if old is None or instead_of(old):
-                database.execute("REPLACE INTO kept VALUES (?, ?)", (experiment, release))
+            if _kept(database, experiment) != instead_of:
+                return False
+            row = (experiment, new.version, new.link, new.release)
+            database.execute("REPLACE INTO kept VALUES (?, ?, ?, ?)", row)
+            return True
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -198,7 +218,11 @@ def _check_coin(database: sqlite3.Connection, experiment: str, coin: bytes) -> N
         )
 
 
-def _kept(database: sqlite3.Connection, experiment: str) -> bytes | None:
-    statement = "SELECT release FROM kept WHERE experiment = ?"
+def _kept(database: sqlite3.Connection, experiment: str) -> Kept | None:
+    statement = "SELECT version, link, release FROM kept WHERE experiment = ?"
     row = database.execute(statement, (experiment,)).fetchone()
-    return row[0] if row and isinstance(row[0], bytes) else None
+    if row is None:
+        return None
+    if [type(each) for each in row] != [int, bytes, bytes]:
+        raise OutboxError(must("an outbox", "hold the release that was followed", "something else"))
+    return Kept(*row)

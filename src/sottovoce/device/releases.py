@@ -11,10 +11,12 @@ No request carries anything that somebody else chose. The device sends no ETag, 
 chain in blocks that are the same for everyone.
 """
 
+import json
 import re
 import zlib
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from sottovoce.device import signature
 from sottovoce.device.transport import Request, Response
@@ -32,6 +34,7 @@ from sottovoce.shared.errors import (
 from sottovoce.shared.release import Release
 from sottovoce.shared.signed import (
     BLOCK,
+    Point,
     SignedRelease,
     block_from_json,
     block_of,
@@ -42,7 +45,7 @@ from sottovoce.shared.signed import (
 )
 
 LARGEST_RELEASE = 64 * 1024 * 1024
-"""The most bytes of a signed release, unpacked: enough for about a hundred thousand bins."""
+"""The most bytes of a signed release, unpacked: far more than one of 4,096 bins takes."""
 
 LARGEST_BLOCK = 64 * 1024
 """The most bytes of a block of the chain, unpacked; 256 hashes take a quarter of it."""
@@ -50,14 +53,16 @@ LARGEST_BLOCK = 64 * 1024
 MOST_BLOCKS = 4096
 """The most blocks of the chain that a device asks for at once: a million releases."""
 
-_HEADERS = {
+HEADERS = {
     "Accept": "application/json",
     "Accept-Encoding": "gzip",
     "User-Agent": "sottovoce",
 }
+"""Of every request for something: the same for every device."""
 
-Look = Generator[Request, Response | None, "Verified"]
-"""Yields requests, is sent the responses, and returns a release."""
+Result = TypeVar("Result")
+Steps = Generator[Request, Response | None, Result]
+"""Yields requests, is sent the responses, and returns what they led to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,11 @@ class Verified:
 
     release: Release
     signed: SignedRelease
+
+    @property
+    def point(self) -> Point:
+        """Its place in the chain."""
+        return Point(self.release.version, self.signed.link)
 
     @property
     def document(self) -> bytes:
@@ -78,7 +88,6 @@ class Releases:
 
     experiment: its fingerprint.
     keys: the public keys that are trusted, in hexadecimal digits.
-    known: the release in use, once there is one.
     answer: the last answer of the server, or None if none came.
     """
 
@@ -93,50 +102,49 @@ class Releases:
             raise SignatureError("keys must hold at least one public key; got none")
         self.server, self.experiment = server.rstrip("/"), experiment
         self._keys = {key_id(public): public for public in trusted}
-        self.known: Verified | None = None
         self.answer: Response | None = None
 
-    def newest(self) -> Look:
-        """Ask for the current release; return it, or the known one if that is not older."""
-        return (yield from self.continued((yield from self.current())))
+    def newest(self, followed: Point | None) -> "Steps[Verified | None]":
+        """Ask for the current release; return it if it continues what was followed so far.
 
-    def current(self) -> Look:
-        """Ask for the current release, and return it verified."""
-        return self.verify((yield from self._ask("releases/current", most=LARGEST_RELEASE)))
-
-    def version(self, version: int) -> Look:
-        """Ask for any release by its version, and return it verified."""
-        found = self.verify((yield from self._ask(f"releases/{version}", most=LARGEST_RELEASE)))
-        if found.release.version != version:
-            raise ForkError(must("a release", f"be version {version}", found.release.version))
-        return found
-
-    def continued(self, found: Verified) -> Look:
-        """Return a release that continues the known one, or the known one if that is not older."""
-        known = self.known
-        if known is None:
+        followed: the newest place in the chain that was ever followed, if any.
+        It returns None for an older release: a cache may have one.
+        """
+        found = yield from self.current()
+        if followed is None:
             if found.release.version == 1 and found.signed.before != first_link(self.experiment):
                 raise ForkError("the first release must begin the chain; it names another history")
             return found
-        before, now = known.release.version, found.release.version
-        if now == before and found.signed.link != known.signed.link:
-            raise ForkError(
-                f"there must be one release {now}; the server sent a second one, with another text"
-                " or another history: the last good one is kept"
-            )
-        if now <= before:
-            return known
+        before, now = followed.version, found.release.version
+        if now < before:
+            return None
+        if now == before:
+            if found.signed.link != followed.link:
+                raise ForkError(
+                    f"there must be one release {now}; the server sent a second one, with another"
+                    " text or another history: the last good one is kept"
+                )
+            return found
         hashes = yield from self._hashes(after=before, until=now - 1)
-        if last_link(known.signed.link, hashes) != found.signed.before:
+        if last_link(followed.link, hashes) != found.signed.before:
             raise ForkError(
                 f"release {now} must continue release {before}, which is in use; its history is"
                 f" another one: release {before} is kept"
             )
         return found
 
-    def _hashes(
-        self, *, after: int, until: int
-    ) -> Generator[Request, Response | None, list[bytes]]:
+    def current(self) -> "Steps[Verified]":
+        """Ask for the current release, and return it verified."""
+        return self.verify((yield from self._ask("releases/current", most=LARGEST_RELEASE)))
+
+    def version(self, version: int) -> "Steps[Verified]":
+        """Ask for any release by its version, and return it verified."""
+        found = self.verify((yield from self._ask(f"releases/{version}", most=LARGEST_RELEASE)))
+        if found.release.version != version:
+            raise ForkError(must("a release", f"be version {version}", found.release.version))
+        return found
+
+    def _hashes(self, *, after: int, until: int) -> Steps[list[bytes]]:
         """Ask for the hashes of the releases between two."""
         if until <= after:
             return []
@@ -152,13 +160,14 @@ class Releases:
             except WireError as error:
                 raise ForkError(f"the server must send its chain of releases; {error}") from None
             if len(hashes) < min(until, (block + 1) * BLOCK) - first * BLOCK:
-                ends = first * BLOCK + len(hashes)
-                raise ForkError(must("the chain", f"go up to release {until}", f"{ends} only"))
+                # Perhaps a cache or another worker is behind: ask again later.
+                came = f"release {first * BLOCK + len(hashes)} only"
+                raise TransportError(must("the chain", f"go up to release {until}", came))
         return hashes[after - first * BLOCK : until - first * BLOCK]
 
-    def _ask(self, what: str, *, most: int) -> Generator[Request, Response | None, bytes]:
+    def _ask(self, what: str, *, most: int) -> Steps[bytes]:
         url = f"{self.server}/experiments/{self.experiment}/{what}"
-        self.answer = response = yield Request("GET", url, dict(_HEADERS))
+        self.answer = response = yield Request("GET", url, dict(HEADERS))
         if response is None:
             raise TransportError("the server must be reachable; no answer came")
         if response.status != 200:
@@ -169,15 +178,16 @@ class Releases:
     def verify(self, document: bytes) -> Verified:
         """Return the release, or raise; no part of an unsigned release is used.
 
-        What is no signed release at all is a TransportError, as if no answer had come.
+        What does not even claim to be a signed release is a TransportError, as if no answer had
+        come.
         """
         try:
             signed = SignedRelease.from_json(document)
         except WireError as error:
-            if error.reason == Rejection.NEWER_WIRE:
+            if error.reason == Rejection.NEWER_WIRE or _claims_to_be_signed(document):
                 raise
             # For example the login page of a hotel network, which answers every request.
-            trouble = f"the server must send a signed release; {error.requirement}"
+            trouble = "the server must send a signed release; got something else"
             raise TransportError(trouble) from None
         public = self._keys.get(signed.key)
         if public is None:
@@ -192,6 +202,14 @@ class Releases:
             rule = f"be of experiment {self.experiment}"
             raise DeviceError(must("a release", rule, release.experiment.fingerprint))
         return Verified(release, signed)
+
+
+def _claims_to_be_signed(document: bytes) -> bool:
+    try:
+        table = json.loads(document)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(table, dict) and table.get("kind") == "signed release"
 
 
 def _unpacked(body: bytes, *, most: int) -> bytes:

@@ -19,7 +19,7 @@ from typing import Any, Generic, Required, TypedDict, TypeVar, Unpack
 from sottovoce.device.device import Device
 from sottovoce.device.kept_coins import KeptCoins, OneKeptReport
 from sottovoce.device.ledger import AnyLedger
-from sottovoce.device.outbox import Outbox
+from sottovoce.device.outbox import Kept, Outbox
 from sottovoce.device.releases import Releases, Verified
 from sottovoce.device.sending import Backoff, Sender
 from sottovoce.device.transport import Request, Response
@@ -116,17 +116,18 @@ class Session:
             outbox=self._outbox,
             backoff=Backoff(clock=chosen.clock, jitter=chosen.jitter),
         )
-        self._resume()
+        self._known: Verified | None = None
+        self._catch_up()
 
     @property
     def release(self) -> Release | None:
         """The release in use, if there is one yet."""
-        return None if self._releases.known is None else self._releases.known.release
+        return None if self._known is None else self._known.release
 
     @property
     def document(self) -> bytes | None:
         """The release in use as it was signed, to compare with what others were given."""
-        return None if self._releases.known is None else self._releases.known.document
+        return None if self._known is None else self._known.document
 
     @property
     def waiting(self) -> int:
@@ -143,20 +144,54 @@ class Session:
         # With jitter, so that devices that began together do not come in the same second.
         self._next_look = self._clock() + self._refresh_every * (0.5 + self._jitter())
         try:
-            newest = yield from self._releases.newest()
-            moved = newest is not self._releases.known
-            if moved:
-                self._adopt(newest)
+            moved = yield from self._look()
         except SottovoceError as error:
             self._next_look = self._clock()
             self._looking.failed(self._releases.answer)
             # Only the text is kept: the error itself would keep the caller's frames alive.
             self._trouble = str(error)
-            if isinstance(error, TransportError):
-                return False
-            raise
+            if not isinstance(error, TransportError):
+                raise
+            if self._releases.answer is not None:
+                _logger.warning("a release was not used: %s", error)
+            return False
         self._looking.succeeded()
         return moved
+
+    def _look(self) -> Steps[bool]:
+        """Ask for a newer release, and follow it if it continues what was followed so far.
+
+        The outbox decides what that is: threads and processes that share it follow one history.
+        """
+        before = self._known
+        kept = self._catch_up()
+        followed = None if self._known is None else self._known.point
+        found = yield from self._releases.newest(followed)
+        if found is None or (self._known is not None and found.point == self._known.point):
+            return self._known is not before
+        device = self._device or self._make_device(found.release)
+        device.check(found.release)
+        new = Kept(*found.point, found.document)
+        if not self._outbox.keep(new, experiment=self._experiment, instead_of=kept):
+            return self._known is not before  # another one has moved on meanwhile: look again later
+        device.follow(found.release)
+        self._device, self._known = device, found
+        return True
+
+    def _catch_up(self) -> Kept | None:
+        """Follow what another process has kept since; return what is kept."""
+        kept = self._outbox.kept(experiment=self._experiment)
+        version = 0 if self._known is None else self._known.release.version
+        if kept is not None and kept.version > version:
+            try:
+                found = self._releases.verify(kept.release)
+                device = self._device or self._make_device(found.release)
+                device.follow(found.release)
+                self._device, self._known = device, found
+            except SottovoceError as error:
+                # Its key may not be trusted any more: then nothing has to continue what it signed.
+                _logger.warning("the release that was kept was not used: %s", error)
+        return kept
 
     def _choose(self, context: Mapping[str, Any]) -> Steps[str]:
         # The network comes first: nothing about this person decides whether there is a request.
@@ -198,43 +233,6 @@ class Session:
             if self._clock() + wait > deadline:
                 return False
             yield Pause(wait)
-
-    def _adopt(self, verified: Verified) -> None:
-        """Follow a newer release, and keep it for the next start."""
-        self._follow(verified)
-        self._outbox.keep(
-            verified.document,
-            experiment=self._experiment,
-            instead_of=lambda old: self._is_newer(verified, than=old),
-        )
-
-    def _follow(self, verified: Verified) -> None:
-        if self._device is None:
-            self._device = self._make_device(verified.release)
-        else:
-            self._device.follow(verified.release)
-        self._releases.known = verified
-
-    def _is_newer(self, verified: Verified, *, than: bytes) -> bool:
-        """Compare with the release that another process may have kept in the meantime.
-
-        Two texts under one version are never both kept: the first one stays.
-        """
-        try:
-            other = self._releases.verify(than)
-        except SottovoceError:
-            return True
-        return verified.release.version > other.release.version
-
-    def _resume(self) -> None:
-        """Begin with the kept release, if it can still be verified."""
-        document = self._outbox.kept(experiment=self._experiment)
-        if document is None:
-            return
-        try:
-            self._follow(self._releases.verify(document))
-        except SottovoceError as error:
-            _logger.warning("the release that was kept was not used: %s", error)
 
     def _step(
         self, steps: Steps[Result], response: Response | None

@@ -47,26 +47,23 @@ AsyncTransport = Callable[[Request], Awaitable[Response]]
 """The same for asyncio."""
 
 
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects of GET to http or https, but never from https to http.
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: its address would be something that somebody else chose.
 
-    Any other redirect is returned to the caller as a response.
+    A redirect is a response like any other.
     """
 
-    def redirect_request(
+    def http_error_302(
         self,
         req: urllib.request.Request,
         fp: IO[bytes],
         code: int,
         msg: str,
         headers: http.client.HTTPMessage,
-        newurl: str,
-    ) -> urllib.request.Request | None:
-        """Return the next request, or None if the redirect is not to be followed."""
-        allowed = _SCHEMES[1:] if req.full_url.lower().startswith(_SCHEMES[1]) else _SCHEMES
-        if req.get_method() != "GET" or not newurl.lower().startswith(allowed):
-            return None
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
+    ) -> None:
+        """Leave the response as it is."""
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
 
 def send(request: Request, *, timeout: float = 30.0, most: int = 64 * 1024 * 1024) -> Response:
@@ -88,14 +85,14 @@ def send(request: Request, *, timeout: float = 30.0, most: int = 64 * 1024 * 102
         raise
     except (OSError, http.client.HTTPException, ValueError, OverflowError) as error:
         # Only the kind of error is shown: its text may hold what was sent. ValueError and
-        # OverflowError come from impossible addresses, for example in a redirect.
+        # OverflowError come from impossible addresses.
         trouble = type(error).__name__
     raise TransportError(f"the server must be reachable; {trouble}")
 
 
 def _open(asked: urllib.request.Request, *, timeout: float) -> Any:
     try:
-        return urllib.request.build_opener(_Redirects).open(asked, timeout=timeout)
+        return urllib.request.build_opener(_NoRedirects).open(asked, timeout=timeout)
     except urllib.error.HTTPError as error:
         # An HTTP error is a response, too, and is read and closed like any other.
         return error

@@ -5,18 +5,29 @@ speaks of something newer than it knows.
 """
 
 import json
+import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sottovoce.estimate.gate import Gate
 from sottovoce.server.keys import SigningKey
 from sottovoce.server.store.store import Store
 from sottovoce.shared import wire
-from sottovoce.shared.errors import Rejection, WireError
+from sottovoce.shared.errors import (
+    ExperimentError,
+    Refused,
+    Rejection,
+    StateError,
+    StoreDamaged,
+    WireError,
+)
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
 from sottovoce.shared.signed import BLOCK, first_link, next_link
+
+logger = logging.getLogger(__name__)
 
 
 class Chain:
@@ -70,18 +81,30 @@ class Catalogue:
         self._gates: dict[str, Gate] = {}
         self._chains: dict[str, Chain] = {}
         self._experiment_of: dict[bytes, str] = {}  # by the id of each release
+        self._unreadable: set[str] = set()
 
     def refresh(self) -> None:
         """Look for new experiments and releases."""
         newest = self._store.newest_versions()
-        if newest.keys() - self._gates.keys():
+        if newest.keys() - self._gates.keys() - self._unreadable:
             for fingerprint, text in self._store.experiments():
                 if fingerprint not in self._gates:
-                    self._gates[fingerprint] = Gate(Experiment.from_table(json.loads(text)))
-                    self._chains[fingerprint] = Chain(fingerprint)
+                    with self._others_go_on(fingerprint):
+                        self._gates[fingerprint] = Gate(Experiment.from_table(json.loads(text)))
+                        self._chains[fingerprint] = Chain(fingerprint)
         for fingerprint, gate in self._gates.items():
-            if newest.get(fingerprint, 0) > gate.newest:
-                self._follow(fingerprint, gate)
+            if newest.get(fingerprint, 0) > gate.newest and fingerprint not in self._unreadable:
+                with self._others_go_on(fingerprint):
+                    self._follow(fingerprint, gate)
+
+    @contextmanager
+    def _others_go_on(self, fingerprint: str) -> Iterator[None]:
+        """Leave out an experiment that this version cannot read, for example of an older one."""
+        try:
+            yield
+        except (Refused, ExperimentError, StateError, StoreDamaged) as error:
+            self._unreadable.add(fingerprint)
+            logger.error("experiment %s cannot be served: %s", fingerprint[:16], error)
 
     def check(self, reports: Sequence[bytes]) -> list[tuple[str, Rejection | None]]:
         """Return the experiment of each report, and why it cannot be counted, or None.

@@ -130,7 +130,8 @@ async def chain(request: Request, worker: Worker) -> Response:
     hashes = [] if number is None else current.chain.block(number)
     if not hashes:
         raise RequestFailed(404, "there is no such block of releases")
-    control = FOR_EVER if len(hashes) == BLOCK else A_MOMENT
+    # A block that will grow must never be older than the current release in the same cache.
+    control = FOR_EVER if len(hashes) == BLOCK else "no-cache"
     return cached(request, block_to_json(hashes), control=control)
 
 

@@ -15,7 +15,7 @@ from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.partition import Partition
 
 LAST_VERSION = 2**32 - 1
-"""Reports carry the version in four bytes."""
+"""The highest version: a number that four bytes hold."""
 
 Cell = tuple[str, int]
 """A (bin, arm) pair that is still contested."""

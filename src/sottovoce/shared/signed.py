@@ -17,6 +17,7 @@ the key has told two histories.
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sottovoce.shared.errors import Rejection, WireError, malformed
 from sottovoce.shared.experiment import canonical_json
@@ -29,6 +30,15 @@ from sottovoce.shared.wire import (
 )
 
 LINK_BYTES = 32
+
+
+class Point(NamedTuple):
+    """A place in the chain: a version, and the link that stands for all of its history."""
+
+    version: int
+    link: bytes
+
+
 BLOCK = 256
 """How many releases one block of the chain covers.
 
@@ -38,7 +48,10 @@ A device asks for whole blocks, so that a server sees no more than where in the 
 
 @dataclass(frozen=True, slots=True)
 class SignedRelease:
-    """What a server publishes. Any cache may carry it, and nobody can mark a copy.
+    """What a server publishes. Any cache may carry it, and cannot mark a copy.
+
+    The holder of the key can: Ed25519 has many good signatures of one text. So a device sends
+    nothing back of it, and whoever compares releases compares texts and links.
 
     before: the link of the version before.
     key: the ``key_id`` of the public key.

@@ -258,3 +258,16 @@ def test_a_custodian_agrees_to_its_own_populations_epsilon_only(tmp_path: Path) 
     with pytest.raises(sv.DeviceError, match="at most epsilon = 1 a row; got 4"):
         hand_in(server, [path], state=tmp_path / "journal", epsilon=1.0)
     assert not server.sent
+
+
+def test_every_request_says_the_same_of_the_machine(tmp_path: Path) -> None:
+    server, agents = CustodianServer(clinic()), Counter[str]()
+
+    def transport(request: Request) -> Response:
+        agents[request.headers.get("User-Agent", "whatever the library says")] += 1
+        return server.transport(request)
+
+    path = write_csv(tmp_path / "rows.csv", good_rows(30))
+    hand_in(server, [path], state=tmp_path / "journal", chunk=10, transport=transport)
+    assert set(agents) == {"sottovoce"}
+    assert agents.total() > 6

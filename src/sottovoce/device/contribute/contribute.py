@@ -2,7 +2,9 @@
 
 What goes out, when and how large does not depend on what is in the rows. Each row gives one report,
 which says nothing if the row does not fit. Rows are read only between a release and the end of its
-turn (``link.py``). Only how many rows there are decides which chunks they are sent in.
+turn (``link.py``). Only how many rows there are decides which chunks they are sent in. There is one
+exception: a file in which no row fits at all is refused before anything is sent, for it is the
+wrong file, and would spend its people's ε on nothing.
 """
 
 import csv

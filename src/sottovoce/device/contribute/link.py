@@ -21,7 +21,7 @@ from typing import TypeVar, cast
 from sottovoce.device.contribute.journal import Journal
 from sottovoce.device.contribute.rows import Columns
 from sottovoce.device.contribute.summary import OnProgress
-from sottovoce.device.releases import Releases
+from sottovoce.device.releases import HEADERS, Releases, Verified
 from sottovoce.device.sending import Backoff, Sender, table_of
 from sottovoce.device.transport import Request, Response, Transport, send
 from sottovoce.shared import check
@@ -118,6 +118,7 @@ class Link:
         self._success = self._turn_began = clock.now()
         self._features = 0
         self._trouble = ""
+        self._known: Verified | None = None
         self.taken = 0
         self.repeated = 0
         self.refused: Counter[str] = Counter()
@@ -130,7 +131,8 @@ class Link:
         self._success = self._clock.now()
         while True:
             try:
-                self._releases.known = newest = self._run(self._releases.newest())
+                followed = None if self._known is None else self._known.point
+                newest = self._run(self._releases.newest(followed))
             except TransportError:
                 response = self._releases.answer
                 if response is not None and response.status in _NOT_HERE:
@@ -140,9 +142,11 @@ class Link:
                 self._wait()
                 continue
             self._backoff.succeeded()
-            self._features = newest.release.experiment.dimension
+            # An older one is left aside, so there is one that it is older than.
+            self._known = newest or cast(Verified, self._known)
+            self._features = self._known.release.experiment.dimension
             self._turn_began = self._clock.now()
-            return newest.release
+            return self._known.release
 
     def wait_for_turn(self, rows: int) -> None:
         """Wait until the turn ends, in which some rows were read.
@@ -180,7 +184,8 @@ class Link:
 
         A report for an older release tells the learner less. It is still counted.
         """
-        page = Request("GET", f"{self._server}/experiments/{self._experiment}/status")
+        address = f"{self._server}/experiments/{self._experiment}/status"
+        page = Request("GET", address, dict(HEADERS))
         deadline = self._clock.now() + MOMENT
         while self._clock.now() < deadline and _is_behind(self._answer(page)):
             self._clock.sleep(LOOK_EVERY)
