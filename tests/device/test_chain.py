@@ -171,6 +171,18 @@ def test_a_chain_that_cannot_be_had_is_asked_for_again(server: FakeServer) -> No
     assert client.refresh()
 
 
+def test_a_chain_that_is_too_short_is_no_fork(server: FakeServer) -> None:
+    """A cache or another worker may be behind: it is asked again, and nobody is accused."""
+    client = client_of(server)
+    assert client.refresh()
+    grow(server, 5)
+    spoiled(lambda body: block_to_json(block_from_json(body)[:-2]), server)
+    assert not client.refresh()
+    assert version_of(client) == 1
+    server.instead = None
+    assert client.refresh()
+
+
 def test_no_server_makes_a_device_ask_without_end(server: FakeServer) -> None:
     client = client_of(server)
     assert client.refresh()
