@@ -51,6 +51,7 @@ def test_the_ratio_of_whisper_is_nearly_reached_and_never_exceeded(epsilon: floa
     assert epsilon - 1e-15 < found.epsilon <= epsilon + 1e-15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [Whisper(public_arms=True), Whisper(guarantee="certified")])
 def test_variants_of_whisper_keep_their_claim(settings: Whisper) -> None:
     for _, scene, people in [*crowds_of(settings, 1.0)][:2]:

@@ -120,6 +120,7 @@ REAL = """
 """
 
 
+@pytest.mark.slow
 def test_a_command_with_the_real_device_is_not_flagged(tmp_path: Path) -> None:
     assert flagged(command(tmp_path, REAL)) == set()
 
