@@ -222,7 +222,7 @@ WRONG_ONLY = {
         "if entry.value == SIGNED_OUTCOME and second:",
         "if entry.value == SIGNED_OUTCOME and second and not entry.logged:",
     ),
-    "the sign is that of the other arm": (FIRST, FIRST.replace("[0]", "[1]")),
+    "the sign is that of the other arm": (FIRST, FIRST.replace("[0]", "[-1]")),
     "the sum of both has a sign": (
         "Kind.LOGGED_LEVEL, BINS, OUTCOME,",
         "Kind.LOGGED_LEVEL, BINS, SIGNED_OUTCOME,",
