@@ -29,7 +29,7 @@ def test_a_device_chooses_only_arms_that_are_on_offer_and_each_of_them(make: Mak
             policy = release.policies[release.partition.find(point)]
             # Of 200 people one in 12 or more gets each arm: none does with chance below 1e-7.
             assert all(chance > 1 / 12 for chance in policy.propensities)
-            # A device for each: where arms are public, one device keeps its ranking until it reports.
+            # A device for each: where arms are public, one keeps its ranking until it reports.
             devices = [device_of(release) for _ in range(200)]
             chosen = {release.experiment.arms.index(each.choose(context)) for each in devices}
             assert chosen == set(policy.arms)

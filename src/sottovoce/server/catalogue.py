@@ -6,7 +6,6 @@ speaks of something newer than it knows.
 
 import json
 import logging
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -113,13 +112,12 @@ class Catalogue:
         database is asked; if it cannot answer, StoreError is raised, and all have to come again.
         """
         ids = [wire.release_of(report) for report in reports]
-        if not all(each in self._experiment_of for each in ids):
+        if not self._experiment_of.keys() >= set(ids):
             self.refresh()
-        places: defaultdict[str, list[int]] = defaultdict(list)
-        for place, each in enumerate(ids):
-            places[self._experiment_of.get(each, "")].append(place)
+        experiments = [self._experiment_of.get(each, "") for each in ids]
         verdicts: list[tuple[str, Rejection | None]] = [("", None)] * len(reports)
-        for fingerprint, at in places.items():
+        for fingerprint in set(experiments):
+            at = [place for place, each in enumerate(experiments) if each == fingerprint]
             some = [reports[place] for place in at]
             for place, refusal in zip(at, self._check(fingerprint, some), strict=True):
                 verdicts[place] = (fingerprint, refusal)
