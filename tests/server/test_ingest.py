@@ -113,5 +113,6 @@ def test_an_experiment_that_cannot_be_read_does_not_stop_the_others(
     assert list(catalogue.current) == [of.fingerprint]
     assert caplog.text.count("cannot be served") == 2
     report = report_for(sv.Learner(of).release())
-    assert catalogue.check([report]) == [(of.fingerprint, None)]
+    (checked,) = catalogue.check([report])
+    assert (checked.experiment, checked.refusals) == (of.fingerprint, [None])
     store.close()

@@ -66,6 +66,20 @@ class Current:
     chain: Chain
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Reports of one experiment.
+
+    experiment: its fingerprint, empty for reports of no release that is here.
+    places: which of the reports that were checked they are.
+    refusals: why each cannot be counted, or None.
+    """
+
+    experiment: str
+    places: Sequence[int]
+    refusals: list[Rejection | None]
+
+
 class Catalogue:
     """The experiments of one database.
 
@@ -105,23 +119,24 @@ class Catalogue:
             self._unreadable.add(fingerprint)
             logger.error("experiment %s cannot be served: %s", fingerprint[:16], error)
 
-    def check(self, reports: Sequence[bytes]) -> list[tuple[str, Rejection | None]]:
-        """Return the experiment of each report, and why it cannot be counted, or None.
+    def check(self, reports: Sequence[bytes]) -> Iterator[Checked]:
+        """Yield the reports of each experiment, with why each cannot be counted, or None.
 
         A refusal is for good. So before any report is refused for a release that is unknown, the
         database is asked; if it cannot answer, StoreError is raised, and all have to come again.
         """
         ids = [wire.release_of(report) for report in reports]
-        if not self._experiment_of.keys() >= set(ids):
+        different = set(ids)
+        if not self._experiment_of.keys() >= different:
             self.refresh()
-        experiments = [self._experiment_of.get(each, "") for each in ids]
-        verdicts: list[tuple[str, Rejection | None]] = [("", None)] * len(reports)
-        for fingerprint in set(experiments):
-            at = [place for place, each in enumerate(experiments) if each == fingerprint]
-            some = [reports[place] for place in at]
-            for place, refusal in zip(at, self._check(fingerprint, some), strict=True):
-                verdicts[place] = (fingerprint, refusal)
-        return verdicts
+        experiments = {each: self._experiment_of.get(each, "") for each in different}
+        for fingerprint in set(experiments.values()):
+            at: Sequence[int] = range(len(reports))
+            some = reports
+            if len(set(experiments.values())) > 1:
+                at = [place for place, each in enumerate(ids) if experiments[each] == fingerprint]
+                some = [reports[place] for place in at]
+            yield Checked(fingerprint, at, self._check(fingerprint, some))
 
     def _check(self, fingerprint: str, reports: Sequence[bytes]) -> list[Rejection | None]:
         if not fingerprint:

@@ -6,7 +6,7 @@ less each costs. Single reports and batches go the same way.
 """
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
@@ -110,16 +110,19 @@ class Ingest:
         receipts = [Receipt() for _ in deliveries]
         places = [(d, i) for d, delivery in enumerate(deliveries) for i in range(len(delivery))]
         reports = [report for delivery in deliveries for report in delivery]
-        good: defaultdict[str, list[int]] = defaultdict(list)
-        for each, (fingerprint, refusal) in enumerate(self._catalogue.check(reports)):
-            if refusal is None:
-                good[fingerprint].append(each)
-            else:
-                d, index = places[each]
-                receipts[d].refused.append(RefusedReport(index, refusal))
-        for fingerprint, taken in good.items():
-            bodies = [(nonce_of(reports[each]), reports[each]) for each in taken]
-            for each, is_new in zip(taken, self._store.append(fingerprint, bodies), strict=True):
+        for checked in self._catalogue.check(reports):
+            good: list[int] = []
+            for each, refusal in zip(checked.places, checked.refusals, strict=True):
+                if refusal is None:
+                    good.append(each)
+                else:
+                    d, index = places[each]
+                    receipts[d].refused.append(RefusedReport(index, refusal))
+            if not good:
+                continue
+            bodies = [(nonce_of(reports[each]), reports[each]) for each in good]
+            stored = self._store.append(checked.experiment, bodies)
+            for each, is_new in zip(good, stored, strict=True):
                 receipt = receipts[places[each][0]]
                 if is_new:
                     receipt.stored += 1
