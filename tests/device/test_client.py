@@ -13,7 +13,15 @@ from factories import CONTEXT, experiment
 from sottovoce.device.transport import Request, Response
 from sottovoce.shared import wire
 from sottovoce.shared.experiment import canonical_json
-from support.fake_server import ADDRESS, FakeClock, FakeServer, Key, Plenty, answer, client_of
+from support.fake_server import (
+    ADDRESS,
+    FakeClock,
+    FakeServer,
+    Key,
+    answer,
+    async_client_of,
+    client_of,
+)
 
 
 @pytest.fixture
@@ -389,18 +397,7 @@ def test_the_same_for_asyncio(server: FakeServer, tmp_path: Path) -> None:
     clock = FakeClock()
 
     async def live() -> None:
-        client = sv.AsyncClient(
-            ADDRESS,
-            experiment=server.experiment,
-            keys=[server.key.public.hex()],
-            most_epsilon=1.0,
-            ledger=Plenty(),
-            outbox=tmp_path / "outbox",
-            transport=server.later,
-            clock=clock,
-            sleep=clock.sleep_later,
-            jitter=lambda: 0.5,
-        )
+        client = async_client_of(server, clock, outbox=tmp_path / "outbox")
         assert await client.choose(CONTEXT) in server.learner.experiment.arms
         await client.report(reward=1)
         assert await client.send() == 1

@@ -26,7 +26,7 @@ from factories import CONTEXT, four_bins, settled_release
 from sottovoce.device.moments import TURN
 from sottovoce.device.transport import Request, Response
 from sottovoce.shared import wire
-from support.fake_server import ADDRESS, FakeClock, Plenty, client_of, on_loopback
+from support.fake_server import FakeClock, async_client_of, client_of, on_loopback
 from support.shelf import Shelf
 
 CONTESTED, SETTLED = {"age": 20, "bmi": 20}, {"age": 80, "bmi": 20}
@@ -231,16 +231,7 @@ def test_the_same_for_asyncio(tmp_path: Path) -> None:
     server, clock = Shelf(four_bins()), FakeClock()
 
     async def use() -> None:
-        client = sv.AsyncClient(
-            ADDRESS,
-            experiment=server.experiment,
-            keys=[server.key.public.hex()],
-            most_epsilon=1.0,
-            ledger=Plenty(),
-            outbox=tmp_path / "outbox",
-            transport=server.later,
-            clock=clock,
-        )
+        client = async_client_of(server, clock, outbox=tmp_path / "outbox")
         await client.choose(CONTEXT)
         await client.report(reward=None)
         assert moments(server) == ["GET"]

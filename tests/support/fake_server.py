@@ -192,6 +192,22 @@ class Plenty:
         pass
 
 
+def async_client_of(server: FakeServer, clock: FakeClock, **settings: Any) -> sv.AsyncClient:
+    """The same for asyncio."""
+    return sv.AsyncClient(
+        ADDRESS,
+        experiment=server.experiment,
+        keys=[server.key.public.hex()],
+        most_epsilon=1.0,
+        ledger=Plenty(),
+        transport=server.later,
+        clock=clock,
+        sleep=clock.sleep_later,
+        jitter=lambda: 0.5,
+        **settings,
+    )
+
+
 def client_of(server: FakeServer, clock: FakeClock | None = None, **settings: Any) -> sv.Client:
     """A client that trusts this server's key and can report without end."""
     clock = clock or FakeClock()

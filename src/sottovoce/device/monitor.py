@@ -11,10 +11,9 @@ import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
-from sottovoce.device.releases import Releases, Result, Steps, Verified
-from sottovoce.device.transport import Response, Transport, send
+from sottovoce.device.releases import Releases, Verified
+from sottovoce.device.transport import Request, Response, Result, Steps, Transport, run, send
 from sottovoce.shared.errors import ForkError, SottovoceError, TransportError, must
 from sottovoce.shared.signed import first_link
 
@@ -184,16 +183,13 @@ class Monitor:
         return links
 
     def _run(self, steps: Steps[Result]) -> Result:
-        response: Response | None = None
-        while True:
-            try:
-                request = steps.send(response)
-            except StopIteration as stop:
-                return cast(Result, stop.value)
-            try:
-                response = self._transport(request)
-            except (TransportError, OSError):
-                response = None
+        return run(steps, self._answer)
+
+    def _answer(self, request: Request) -> Response | None:
+        try:
+            return self._transport(request)
+        except (TransportError, OSError):
+            return None
 
 
 def _write(path: Path, document: bytes) -> bool:

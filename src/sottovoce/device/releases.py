@@ -14,12 +14,11 @@ chain in blocks that are the same for everyone.
 import json
 import re
 import zlib
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from sottovoce.device import signature
-from sottovoce.device.transport import Request, Response
+from sottovoce.device.transport import Request, Response, Steps
 from sottovoce.shared import wire
 from sottovoce.shared.errors import (
     DeviceError,
@@ -59,10 +58,6 @@ HEADERS = {
     "User-Agent": "sottovoce",
 }
 """Of every request for something: the same for every device."""
-
-Result = TypeVar("Result")
-Steps = Generator[Request, Response | None, Result]
-"""Yields requests, is sent the responses, and returns what they led to."""
 
 
 @dataclass(frozen=True, slots=True)

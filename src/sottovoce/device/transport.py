@@ -8,9 +8,9 @@ import http.client
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import IO, Any, TypeVar, cast
 
 from sottovoce.shared.errors import TransportError
 
@@ -42,6 +42,23 @@ class Response:
 
 Transport = Callable[[Request], Response]
 """Sends a request; raises TransportError or OSError if no response came."""
+
+Result = TypeVar("Result")
+
+Steps = Generator[Request, Response | None, Result]
+"""Yields requests, is sent the response to each, or None, and returns what they led to."""
+
+
+def run(steps: Steps[Result], answer: Callable[[Request], Response | None]) -> Result:
+    """Run steps to their end; ``answer`` sends each request."""
+    response: Response | None = None
+    while True:
+        try:
+            request = steps.send(response)
+        except StopIteration as stop:
+            return cast(Result, stop.value)
+        response = answer(request)
+
 
 AsyncTransport = Callable[[Request], Awaitable[Response]]
 """The same for asyncio."""

@@ -12,18 +12,18 @@ the rows.
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from secrets import SystemRandom
-from typing import TypeVar, cast
+from typing import cast
 
 from sottovoce.device.contribute.journal import Journal
 from sottovoce.device.contribute.rows import Columns
 from sottovoce.device.contribute.summary import OnProgress
 from sottovoce.device.releases import HEADERS, Releases, Verified
 from sottovoce.device.sending import Backoff, Sender, table_of
-from sottovoce.device.transport import Request, Response, Transport, send
+from sottovoce.device.transport import Request, Response, Transport, run, send
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, TransportError, must
 from sottovoce.shared.release import Release
@@ -43,8 +43,6 @@ SECONDS_A_TURN, SECONDS_A_ROW, SECONDS_A_FEATURE = 0.1, 0.001, 0.00002
 # Up to this much longer, by chance, so that what the end of a turn still shows of the machine's
 # load is blurred.
 JITTER = 0.1
-
-Result = TypeVar("Result")
 
 OnWait = Callable[[str, float], None]
 """Called before a pause, with the trouble and the seconds."""
@@ -132,7 +130,7 @@ class Link:
         while True:
             try:
                 followed = None if self._known is None else self._known.point
-                newest = self._run(self._releases.newest(followed))
+                newest = run(self._releases.newest(followed), self._answer)
             except TransportError:
                 response = self._releases.answer
                 if response is not None and response.status in _NOT_HERE:
@@ -169,7 +167,7 @@ class Link:
         self._success = self._clock.now()
         waiting = journal.count(experiment=self._experiment)
         while waiting:
-            self.taken += self._run(sender.send())
+            self.taken += run(sender.send(), self._answer)
             left = journal.count(experiment=self._experiment)
             if left < waiting:
                 self._success = self._clock.now()
@@ -189,15 +187,6 @@ class Link:
         deadline = self._clock.now() + MOMENT
         while self._clock.now() < deadline and _is_behind(self._answer(page)):
             self._clock.sleep(LOOK_EVERY)
-
-    def _run(self, steps: Generator[Request, Response | None, Result]) -> Result:
-        response: Response | None = None
-        while True:
-            try:
-                request = steps.send(response)
-            except StopIteration as stop:
-                return cast(Result, stop.value)
-            response = self._answer(request)
 
     def _answer(self, request: Request) -> Response | None:
         try:

@@ -5,6 +5,7 @@ the length of run that suffices.
 """
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from secrets import SystemRandom
@@ -28,12 +29,12 @@ from sottovoce.shared.report import Report
 from sottovoce.shared.whisper import Whisper
 
 
-class Faulty:
+class Faulty(ABC):
     """Makes one report at a time, with ``one_report``."""
 
+    @abstractmethod
     def one_report(self, scene: Scene, person: Person) -> Report | None:
         """Return a report with a fault; None where nothing is sent."""
-        raise NotImplementedError
 
     def reports(self, scene: Scene, person: Person, count: int) -> list[Answer]:
         """Return so many independent reports of the same person."""
