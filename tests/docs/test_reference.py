@@ -131,6 +131,13 @@ def test_every_public_name_is_documented() -> None:
     assert documented | tree | {"wire", "SottovoceError"} >= set(sv.__all__)
 
 
+def test_every_function_of_the_wire_that_is_listed_exists() -> None:
+    text = (REFERENCE / "python.md").read_text()
+    listed = re.findall(r"^        - (\w+)$", text[text.index("::: sottovoce.shared.wire") :], re.M)
+    assert len(listed) > 5
+    assert [name for name in listed if not hasattr(sv.wire, name)] == []
+
+
 @pytest.mark.parametrize("page", ["python.md", "lab.md"])
 def test_every_name_that_is_documented_exists(page: str) -> None:
     names = re.findall(r"^::: (sottovoce[\w.]*)$", (REFERENCE / page).read_text(), re.MULTILINE)
