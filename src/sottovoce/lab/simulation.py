@@ -157,7 +157,8 @@ def simulate(
     played = method_of(method)
     experiment = Experiment(
         arms=[f"arm {k}" for k in range(environment.arms)],
-        context=[Numeric(f"x{axis + 1}", 0, 1) for axis in range(environment.dimension)],
+        context=getattr(environment, "features", None)
+        or [Numeric(f"x{axis + 1}", 0, 1) for axis in range(environment.dimension)],
         epsilon=epsilon,
         horizon=n,
         auxiliary=[

@@ -13,7 +13,7 @@ from typing import Any
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.methods import MethodSettings, settings_from
-from sottovoce.shared.schema import Feature, feature_from_table, feature_to_table
+from sottovoce.shared.schema import Axis, Categorical, Feature, feature_from_table, feature_to_table
 
 TARGET = "target"
 
@@ -106,6 +106,14 @@ class Experiment:
     def dimension(self) -> int:
         """The d of [0, 1]^d."""
         return len(self.context)
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """The axes of [0, 1]^d."""
+        return tuple(
+            Axis(f.name, len(getattr(f, "levels", ())), not isinstance(f, Categorical) or len(f.levels) < 3)
+            for f in self.context
+        )
 
     @cached_property
     def populations(self) -> tuple[Population, ...]:

@@ -6,10 +6,18 @@ axis, so that d stays small: regret grows quickly with d.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from sottovoce.shared import check
 from sottovoce.shared.errors import ContextError, ExperimentError, kind_of, must
+
+
+class Axis(NamedTuple):
+    """One axis of [0, 1]^d."""
+
+    name: str
+    levels: int = 0
+    ordered: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from sottovoce.device.method import Secret
 from sottovoce.shared.release import Release
 from sottovoce.shared.walk import walk_of
+from sottovoce.shared.whisper.axes import level_at, pattern_sign
 from sottovoce.shared.whisper.cells import CellLayout
 from sottovoce.shared.whisper.questions import ONE, SIGNED_OUTCOME, Entry, Question, questions_of
+from sottovoce.shared.whisper.tuning import ASK, LOGGED_FEATURE_SHARE, SHARES
 
 
 def asked_kind(kinds: Sequence[int], bounds: Sequence[int], coin: int) -> int:
@@ -21,26 +23,60 @@ def asked_kind(kinds: Sequence[int], bounds: Sequence[int], coin: int) -> int:
     return kinds[index]
 
 
+def asked_axis(ask: Sequence[int], coin: int) -> int:
+    """Return the axis that a coin of 0 … sum(ask) - 1 asks about; -1 for none, which comes first."""
+    axis = -1
+    while coin >= ask[1 + axis]:
+        coin -= ask[1 + axis]
+        axis += 1
+    return axis
+
+
+def whole_share_of_rows(parts: int, elsewhere: bool, whole: int) -> int:
+    """Return how many logged rows are asked about no axis, beside ASK - whole about one.
+
+    In a jump-start nobody waits for the arms to be compared, and bins are split by what axes show.
+    So at a small ε, where one question takes the place of another, most are asked about an axis.
+    """
+    if parts == 2:
+        return 0
+    if elsewhere:
+        return whole
+    return min(whole, (ASK - whole) * (SHARES - LOGGED_FEATURE_SHARE) // LOGGED_FEATURE_SHARE)
+
+
+def part_and_sign(position: float, middle: float, levels: int, row: int) -> tuple[int, int]:
+    """Return a person's part of the bin along an axis, and the sign of that part.
+
+    middle: of the bin, along an axis with an order. levels: of one without order, otherwise 0.
+    row: of the Hadamard matrix whose signs the levels have.
+    """
+    if levels > 0:
+        level = level_at(position, levels)
+        return level, pattern_sign(row, level)
+    half = int(position >= middle)
+    return half, 2 * half - 1
+
+
 def own_cell(
-    entry: Entry, whole: int, reward: float, second: bool, half: int, halves: bool
+    entry: Entry, whole: int, reward: float, second: bool, part: int, sign: int, parts: int
 ) -> tuple[int, float]:
     """Return a person's own cell and value.
 
     whole: the index of the whole cell of their bin, or of their bin and arm.
     reward: 2y - 1 for the outcome y; it has no effect if the question is not about outcomes.
     second: whether their arm is the second of the two that are compared.
-    half: 1 in the upper half of the bin along the feature of the question, 0 in the lower half,
-        -1 if the question is about no feature.
-    halves: whether each half is a cell of its own.
+    part, sign: of the bin, along the axis of the question; a part of -1 if it is about none.
+    parts: how many cells each whole one is divided into.
     """
     value = 1.0 if entry.value == ONE else reward
     if entry.value == SIGNED_OUTCOME and second:
         value = -value
-    if half < 0:
+    if part < 0:
         return whole, value
-    if halves:
-        return 2 * whole + half, value
-    return whole, value if half == 1 else -value
+    if parts > 1:
+        return parts * whole + part, value
+    return whole, sign * value
 
 
 def true_answer(

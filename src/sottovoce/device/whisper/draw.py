@@ -3,12 +3,13 @@
 The device draws them from the operating system's randomness, without looking at the person.
 """
 
-from sottovoce.device.whisper.answer import asked_kind
+from sottovoce.device.whisper.answer import asked_axis, asked_kind, whole_share_of_rows
 from sottovoce.device.whisper.subset import OPERATING_SYSTEM
 from sottovoce.shared.release import Release
-from sottovoce.shared.whisper.cells import cell_layout, feature_share
+from sottovoce.shared.whisper.axes import slots_of
+from sottovoce.shared.whisper.cells import CellLayout, cell_layout
 from sottovoce.shared.whisper.questions import Kind, Menu, Question, menu, questions_of
-from sottovoce.shared.whisper.tuning import SHARES
+from sottovoce.shared.whisper.tuning import ASK, SHARES
 
 
 def draw_question(release: Release, *, population: int, logged: bool) -> Question:
@@ -26,10 +27,23 @@ def draw_question(release: Release, *, population: int, logged: bool) -> Questio
     layout = cell_layout(release, population=population, by_arm=by_arm)
     if layout is None:
         return Question(kind)
-    cells = layout.mechanism
-    if draws.chance(feature_share(cells.halves, cells.elsewhere, logged), SHARES):
-        return Question(kind, draws.below(experiment.dimension))
-    return Question(kind)
+    axis = asked_axis(release.ask, _axis_coin(release, layout, logged=logged))
+    if axis < 0:
+        return Question(kind)
+    rows = slots_of(experiment)
+    count = rows.patterns[axis + 1] - rows.patterns[axis]
+    divided = layout.mechanism(axis).parts > 1
+    return Question(kind, axis, draws.below(1 if divided else count))
+
+
+def _axis_coin(release: Release, layout: CellLayout, *, logged: bool) -> int:
+    """Draw the coin that decides which axis is asked about; the lowest ones ask about none."""
+    halves = layout.halves
+    whole = 0 if halves.parts == 2 else release.ask[0]
+    if logged:
+        whole = whole_share_of_rows(halves.parts, halves.elsewhere, release.ask[0])
+    low = release.ask[0] - whole
+    return low + OPERATING_SYSTEM.below(ASK - low)
 
 
 def draw_ranking(release: Release) -> tuple[int, ...]:

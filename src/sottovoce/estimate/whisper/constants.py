@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.whisper import Whisper
+from sottovoce.shared.whisper.axes import slots_of
 from sottovoce.shared.whisper.cells import reward_mechanism
 from sottovoce.shared.whisper.questions import questions_of
 
@@ -28,11 +29,21 @@ QUESTION = np.dtype(
 """An entry of the table of questions (``shared/whisper/questions.py``), so that it compiles."""
 
 
+class Axes(NamedTuple):
+    """The axes of the contexts; see ``shared/whisper/axes.py``."""
+
+    levels: NDArray[np.int64]  # (d,) levels without order; 0 where there is an order
+    places: NDArray[np.int64]  # (d,) places with or without order; 0 for a number
+    slots: NDArray[np.int64]  # (d+1,) the first slot of each
+    patterns: NDArray[np.int64]  # (d+1,) its first pattern
+
+
 class Constants(NamedTuple):
     """What the rules need to know of an experiment; a plain tuple, so that it compiles."""
 
     arms: int
     dimension: int
+    axes: Axes
     horizon: float
     # With more auxiliary reports than these, less than a step of them is to come, and people come
     # before the next step; ∞ if none will come.
@@ -62,6 +73,7 @@ def constants(experiment: Experiment) -> Constants:
     experiment.derived[Constants] = found = Constants(
         arms=len(experiment.arms),
         dimension=experiment.dimension,
+        axes=Axes(*(np.array(each, dtype=np.int64) for each in slots_of(experiment))),
         horizon=float(experiment.horizon),
         jump_start=float(max(announced - experiment.release_every, 0)) if announced else math.inf,
         behaviour=behaviour,

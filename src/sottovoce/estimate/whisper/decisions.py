@@ -13,10 +13,12 @@ from sottovoce.estimate.whisper.measurement import BinEstimate, gap_variance, mi
 from sottovoce.estimate.whisper.state import Flags, Floats
 from sottovoce.shared.whisper.tuning import (
     DEEPEST,
+    FEW_MATTER,
     PRIOR_SHARE,
     SLOPE_DEVIATION,
     SLOPE_DOUBT,
     SPLIT_BELOW,
+    SPLIT_KNOWN,
     SPLIT_GAIN,
     TIE,
 )
@@ -33,7 +35,8 @@ class Decision(NamedTuple):
     champion         the best arm, on offer
     challenger       the arm to compare with it, on offer too; the champion itself if none is left
     statistic (K,), boundary (K,)   of each arm that goes: the first has reached the second
-    axis             the feature along which the bin is split; -1 if it is not
+    axis             the axis along which the bin is split; -1 if it is not
+    upper (Z,)       of a split by levels, those of the upper part
     """
 
     live: Flags
@@ -42,6 +45,7 @@ class Decision(NamedTuple):
     statistic: Floats
     boundary: Floats
     axis: int
+    upper: Flags
 
 
 def decide(state: "State", constants: "Constants", node: int, estimate: BinEstimate) -> Decision:
@@ -60,13 +64,15 @@ def decide(state: "State", constants: "Constants", node: int, estimate: BinEstim
     best, _ = choose_pair(live, mean, covariance)
     to_come = max(constants.horizon - state.totals[0].target, 1.0)
     split = state.tree.depth[node] < DEEPEST and may_split(state, node)
-    axis = -1  # a feature along which an arm that should go is best in a part of the bin
+    apart = False  # whether the axis to split along is known from the others
+    axis = -1  # an axis along which an arm that should go is best in a part of the bin
+    against = -1  # the arm that is best there
     unproven = -1  # an arm that should go, and lacks the proof
     for k in range(constants.arms):
         if not live[k] or k == best:
             continue
         gap, variance = mean[best] - mean[k], gap_variance(covariance, best, k)
-        inside, seen = variation_inside(state, node, estimate, best, k)
+        inside, seen, known = variation_inside(state, constants, node, estimate, best, k)
         loss = to_come * expected_loss(gap, math.sqrt(variance + inside))
         paid = gap * state.totals[0].paid
         if people_come(state, constants) and loss <= paid:
@@ -81,18 +87,23 @@ def decide(state: "State", constants: "Constants", node: int, estimate: BinEstim
                     unproven = k
             else:
                 statistic[k], boundary[k] = paid, loss
-                feature = crossing(state, node, estimate, best, k, to_come)
-                live[k] = feature >= 0
-                axis = feature if feature >= 0 else axis
+                crosses = crossing(state, constants, node, estimate, best, k, to_come)
+                live[k] = crosses >= 0
+                if crosses >= 0:
+                    axis, against = crosses, k
             if not (live[k] and constants.certified):
                 continue
         split = split and variance < SPLIT_BELOW * (inside if state.totals[0].served > 0 else seen)
+        apart |= known
     best, challenger = choose_pair(live, mean, covariance)
     if unproven >= 0:  # no split, which would begin the proof anew
         challenger, axis = unproven, -1
-    elif axis < 0 and split and best != challenger:
-        axis = steepest(live, estimate, best)
-    return Decision(live, best, challenger, statistic, boundary, axis)
+    elif axis < 0 and split and apart and best != challenger:
+        axis, against = steepest(state, constants, node, live, estimate, best)
+    upper = np.zeros(state.holds.shape[1], dtype=np.bool_)
+    if axis >= 0 and constants.axes.levels[axis] > 0:
+        divide_levels(state, constants, node, estimate, axis, best, against, upper)
+    return Decision(live, best, challenger, statistic, boundary, axis, upper)
 
 
 def choose_pair(live: Flags, mean: Floats, covariance: Floats) -> tuple[int, int]:
@@ -117,65 +128,153 @@ def people_come(state: "State", constants: "Constants") -> bool:
     return come
 
 
-def variation_inside(
-    state: "State", node: int, estimate: BinEstimate, best: int, arm: int
+def axis_variation(
+    state: "State",
+    constants: "Constants",
+    node: int,
+    estimate: BinEstimate,
+    best: int,
+    arm: int,
+    axis: int,
 ) -> tuple[float, float]:
+    """Return how much the gap of two arms varies along an axis: as estimated, and the doubt of it.
+
+    Along a straight line it varies by (4/3)·4r(1 - r)·effect², r of the people in the upper half.
+    Levels with the shares q vary by Σ q·effect².
+    """
+    first, levels = constants.axes.slots[axis], constants.axes.levels[axis]
+    seen, doubt = 0.0, 0.0
+    for slot in range(first, first + max(levels, 1)):
+        if state.holds[node, slot]:
+            part = estimate.people.part[0, slot]
+            scale = part if levels > 0 else 4.0 / 3.0 * mixing(part)
+            seen += scale * (estimate.effect[slot, best] - estimate.effect[slot, arm]) ** 2
+            doubt += scale * gap_variance(estimate.effect_covariance[slot], best, arm)
+    return seen, doubt
+
+
+def variation_inside(
+    state: "State", constants: "Constants", node: int, estimate: BinEstimate, best: int, arm: int
+) -> tuple[float, float, bool]:
     """Return how much the gap of two arms varies inside a bin: in expectation, and as far as seen.
 
-    Along a straight line it varies by (4/3)·4r_j(1 - r_j)·slope_j² for each feature, r_j of the
-    people in the upper half. Slopes that nobody has been asked about keep a share of their prior
-    variance. What is seen of a square is what the noise of its estimate would not show by itself.
+    Return also whether the axis along which it varies most is known from the others.
+
+    Axes that nobody has been asked about keep a share of their prior variance; of many axes, as
+    much as FEW_MATTER of them would. What is seen of a square is what the noise of its estimate
+    would not show by itself.
     """
-    inside = 0.0
-    for j in range(len(estimate.slope)):
-        edge = state.tree.edges[node, j, 1] - state.tree.edges[node, j, 0]
-        inside += 2.0 * PRIOR_SHARE * (SLOPE_DEVIATION * edge) ** 2
-    seen = inside
-    for j in range(len(estimate.slope)):
-        scale = 4.0 / 3.0 * mixing(estimate.people.upper[0, j])
-        square = (estimate.slope[j, best] - estimate.slope[j, arm]) ** 2
-        doubt = gap_variance(estimate.slope_covariance[j], best, arm)
-        inside += scale * (square + doubt)
-        seen += scale * max(square - doubt, 0.0)
-    return inside, seen
+    rest = 0.0
+    for axis in range(constants.dimension):
+        if state.holds[node, constants.axes.slots[axis]] or constants.axes.levels[axis] > 0:
+            edge = state.tree.edges[node, axis, 1] - state.tree.edges[node, axis, 0]
+            rest += 2.0 * PRIOR_SHARE * (SLOPE_DEVIATION * edge) ** 2
+    rest *= min(1.0, FEW_MATTER / constants.dimension)
+    many = max(0.0, 1.0 - FEW_MATTER / state.holds.shape[1])  # the share that need not matter
+    inside, seen, most, doubts = rest, rest, 0.0, 0.0
+    for axis in range(constants.dimension):
+        square, doubt = axis_variation(state, constants, node, estimate, best, arm, axis)
+        inside += square + doubt
+        seen += max(square - doubt, 0.0)
+        most = max(most, square)
+        doubts += doubt
+    return inside, seen, most + rest > SPLIT_KNOWN * many * doubts
 
 
 def crossing(
-    state: "State", node: int, estimate: BinEstimate, best: int, arm: int, to_come: float
+    state: "State",
+    constants: "Constants",
+    node: int,
+    estimate: BinEstimate,
+    best: int,
+    arm: int,
+    to_come: float,
 ) -> int:
-    """Return the feature along which an arm that loses on average wins in a part of the bin, or -1.
+    """Return the axis along which an arm that loses on average wins in a part of the bin, or -1.
 
-    Along a straight line the gap runs from gap - 2·steep to gap + 2·steep, with steep the slope of
+    Along a straight line the gap runs from gap - 2·steep to gap + 2·steep, with steep the effect on
     the difference. Below 0 the arm wins: (2·steep - gap)²/(8·steep) for each person of the bin.
     """
     gap = estimate.mean[best] - estimate.mean[arm]
     people = estimate.people.share[0] * to_come
-    feature, most = -1, SPLIT_GAIN
+    found, most = -1, SPLIT_GAIN
     if state.tree.depth[node] >= DEEPEST or not may_split(state, node):
-        return feature
-    for j in range(len(estimate.slope)):
-        steep = abs(estimate.slope[j, best] - estimate.slope[j, arm])
-        if 2.0 * steep > gap:
-            gain = (2.0 * steep - gap) ** 2 / (8.0 * steep)
-            gain *= mixing(estimate.people.upper[0, j]) * people
-            if gain > most:
-                feature, most = j, gain
-    return feature
+        return found
+    for axis in range(constants.dimension):
+        first, levels = constants.axes.slots[axis], constants.axes.levels[axis]
+        gain = 0.0
+        for slot in range(first, first + max(levels, 1)):
+            if not state.holds[node, slot]:
+                continue
+            part = estimate.people.part[0, slot]
+            steep = estimate.effect[slot, best] - estimate.effect[slot, arm]
+            if levels > 0:
+                gain += part * max(-gap - steep, 0.0)
+            elif 2.0 * abs(steep) > gap:
+                gain += mixing(part) * (2.0 * abs(steep) - gap) ** 2 / (8.0 * abs(steep))
+        gain *= people
+        if gain > most:
+            found, most = axis, gain
+    return found
 
 
-def steepest(live: Flags, estimate: BinEstimate, best: int) -> int:
-    """Return the feature along which the gap to some live arm varies most."""
-    axis, most = -1, -1.0
-    for j in range(len(estimate.slope)):
+def steepest(
+    state: "State",
+    constants: "Constants",
+    node: int,
+    live: Flags,
+    estimate: BinEstimate,
+    best: int,
+) -> tuple[int, int]:
+    """Return the axis along which the gap to some live arm varies most, and that arm."""
+    found, against, most = -1, -1, 0.0
+    for axis in range(constants.dimension):
         for k in range(len(live)):
             if live[k] and k != best:
-                difference = estimate.slope[j, best] - estimate.slope[j, k]
-                doubt = gap_variance(estimate.slope_covariance[j], best, k)
-                varies = difference**2 + SLOPE_DOUBT * doubt
-                varies *= mixing(estimate.people.upper[0, j])
+                seen, doubt = axis_variation(state, constants, node, estimate, best, k, axis)
+                varies = seen + SLOPE_DOUBT * doubt
                 if varies > most * (1.0 + TIE):
-                    axis, most = j, varies
-    return axis
+                    found, against, most = axis, k, varies
+    return found, against
+
+
+def divide_levels(
+    state: "State",
+    constants: "Constants",
+    node: int,
+    estimate: BinEstimate,
+    axis: int,
+    best: int,
+    arm: int,
+    upper: Flags,
+) -> None:
+    """Mark the levels of the upper part: the two sets between which the gap differs most.
+
+    Sorted by their gaps, the best two sets are a beginning and an end. Between sets with the shares
+    a and b and the means x and y the variance is ab/(a + b)·(x - y)².
+    """
+    first, levels = constants.axes.slots[axis], constants.axes.levels[axis]
+    gaps, total, weighted = np.full(levels, np.inf), 0.0, 0.0
+    held = 0
+    for level in range(levels):
+        if state.holds[node, first + level]:
+            slot = first + level
+            gaps[level] = estimate.effect[slot, best] - estimate.effect[slot, arm]
+            total += estimate.people.part[0, slot]
+            weighted += estimate.people.part[0, slot] * gaps[level]
+            held += 1
+    order = np.argsort(gaps)  # levels that are elsewhere come last
+    share, sum_below, most, cut = 0.0, 0.0, -1.0, 1
+    for position in range(held - 1):
+        slot = first + order[position]
+        share += estimate.people.part[0, slot]
+        sum_below += estimate.people.part[0, slot] * gaps[order[position]]
+        apart = sum_below / share - (weighted - sum_below) / (total - share)
+        between = share * (total - share) / total * apart**2
+        if between > most * (1.0 + TIE):
+            most, cut = between, position + 1
+    for position in range(cut, held):
+        upper[first + order[position]] = True
 
 
 def normal_tail(z: float) -> float:

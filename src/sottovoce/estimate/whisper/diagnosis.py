@@ -13,7 +13,7 @@ from sottovoce.estimate.whisper.smoothing import smooth
 from sottovoce.estimate.whisper.state import Floats, Information, State
 from sottovoce.estimate.whisper.tally import worth
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.whisper.cells import cell_mechanism, may_halve, reward_mechanism
+from sottovoce.shared.whisper.cells import cell_mechanism, parts_of, reward_mechanism
 from sottovoce.shared.whisper.questions import Kind, menu, questions_of
 from sottovoce.shared.whisper.tuning import SHARES
 
@@ -97,7 +97,8 @@ def _promises(state: State, fixed: Constants, population: int, people: Floats) -
 
     alone = state._replace(
         prior=Information(state.prior.precision.copy(), state.prior.vector.copy()),
-        slope_variance=state.slope_variance.copy(),
+        effect_variance=state.effect_variance.copy(),
+        relevance=state.relevance.copy(),
         served=of_population(state.served),
         logged=of_population(state.logged),
         totals=state.totals.copy(),
@@ -113,9 +114,9 @@ def _promises(state: State, fixed: Constants, population: int, people: Floats) -
 def _worth(state: State, experiment: Experiment, m: int) -> float:
     """Return what one row says, in reports of target users, for as many bins as are contested."""
     fixed, bins = constants(experiment), max(1, int(state.totals[0].contested))
-    halves, population = may_halve(experiment), experiment.populations[m]
-    usual = cell_mechanism(experiment.epsilon, bins, may_halve=halves).mechanism.variance
+    parts, population = parts_of(experiment, 0), experiment.populations[m]
+    usual = cell_mechanism(experiment.epsilon, bins, parts=parts).mechanism.variance
     cells = bins * fixed.arms if questions_of(experiment)[Kind.OUTCOME].by_arm else bins
-    own = cell_mechanism(population.epsilon, cells, may_halve=halves).mechanism.variance
+    own = cell_mechanism(population.epsilon, cells, parts=parts).mechanism.variance
     others = menu(experiment, population=m, logged=True).bounds[-2]  # all but outcomes
     return (1 - others / SHARES) * worth(fixed, usual, own, True)

@@ -4,12 +4,14 @@ docs/explanation/whisper.md derives it.
 
 In one bin, for the vector g = f - 1/2 of the K arms:
 
-    g         mean over the bin
-    slope_j   half the difference between the upper and the lower half along feature j
-    halves    g ± slope_j, exactly, if they hold equally many people
+    g          mean over the bin
+    effect_z   of a slot. Along a number: half the difference between the upper and the lower half,
+               so that the halves have g ± effect, if they hold equally many people. Of a level: its
+               people have g + effect.
 
-Every answer measures a linear function of g, or of a slope, with a known variance, scaled by the
-share of its population's people who are in the bin. The table of questions has that function.
+Every answer measures a linear function of g, or of g and an effect, with a known variance, scaled
+by the share of its population's people who are in the bin. The table of questions has that
+function.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,8 +19,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sottovoce.estimate.whisper.state import Floats, Information
+from sottovoce.shared.whisper.axes import pattern_sign
 from sottovoce.shared.whisper.questions import PEOPLE, ROWS
-from sottovoce.shared.whisper.tuning import HALF_DEVIATION, MASS_DEVIATION, MASS_LIMIT
+from sottovoce.shared.whisper.tuning import (
+    HALF_DEVIATION,
+    LEVEL_MASS_DEVIATION,
+    MASS_DEVIATION,
+    MASS_LIMIT,
+)
 
 if TYPE_CHECKING:
     from sottovoce.estimate.whisper.constants import Constants
@@ -28,36 +36,36 @@ if TYPE_CHECKING:
 class Answers(NamedTuple):
     """All answers of one population to one question about one cell, added up.
 
-    slot: 0 where they are about the whole bin, or 1 + the feature that was asked about.
+    axis: what they are about; -1 for the whole bin. row: of the Hadamard matrix, for levels.
     first, second: the arms that were compared; the first alone where a cell has an arm of its own.
-    whole, difference: the sums of the values over the bin, and of upper minus lower half.
+    sums (parts,): of the values in each part of the cell.
     """
 
     node: int
     population: int
-    slot: int
+    axis: int
+    row: int
     first: int
     second: int
     reports: float
-    whole: float
-    difference: float
+    sums: Any
 
 
 class BinShares(NamedTuple):
     """Who is in a bin, by population."""
 
     share: Floats  # (M+1,) of all people
-    upper: Floats  # (M+1, d) of those, in the upper half along each feature
+    part: Floats  # (M+1, Z) of those, in the upper half along a number, or with a level
     rows: Floats  # (M+1, K) of all logged rows, with each arm in the bin
 
 
 class BinEstimate(NamedTuple):
-    """What is known of a bin: the posterior of g and of each slope, and who is there."""
+    """What is known of a bin: the posterior of g and of each effect, and who is there."""
 
     mean: Floats  # (K,) of g
     covariance: Floats  # (K, K)
-    slope: Floats  # (d, K)
-    slope_covariance: Floats  # (d, K, K)
+    effect: Floats  # (Z, K)
+    effect_covariance: Floats  # (Z, K, K)
     people: BinShares
 
 
@@ -70,43 +78,70 @@ def add_answers(
         inside of a cell.
     question: its entry of the table.
     """
-    node, m, first, second = answers.node, answers.population, answers.first, answers.second
+    node, m, axis = answers.node, answers.population, answers.axis
     share = state.mass[node, m]
     if question.by_arm:
-        share *= constants.behaviour[m, first] if constants.known[m] else 1.0 / constants.arms
-    noise = 2.0 * mechanism.noise if mechanism.halves else mechanism.noise
-    variance = noise + share * (mechanism.inside - mechanism.noise)
-    precision = answers.reports / variance
-    told = state.logged if question.logged else state.served
-    for part in range(2):  # the whole bin, and the difference of its halves
-        if part == 0 and answers.slot > 0 and not mechanism.halves:
+        share *= constants.behaviour[m, answers.first] if constants.known[m] else 1.0 / constants.arms
+    inside, parts = mechanism.inside - mechanism.noise, mechanism.parts
+    whole = parts * mechanism.noise + share * inside  # variance of the sum over all parts
+    if axis < 0 or parts > 1:
+        total = 0.0
+        for part in range(parts):
+            total += answers.sums[part]
+        add_to_slot(state, mechanism, question, answers, 0, total, whole)
+    if axis < 0:
+        return
+    first, levels = constants.axes.slots[axis], constants.axes.levels[axis]
+    if levels == 0:
+        difference = answers.sums[1] - answers.sums[0] if parts == 2 else answers.sums[0]
+        add_to_slot(state, mechanism, question, answers, 1 + first, difference, whole)
+        return
+    for level in range(levels):
+        if not state.holds[node, first + level]:
             continue
-        if part == 1 and answers.slot == 0:
-            continue
-        at = answers.slot * part
-        total = answers.difference if part == 1 else answers.whole
-        vector = total / (mechanism.signal * variance)
-        if question.measures == PEOPLE:
-            state.mass_told.precision[node, m, at] += precision
-            state.mass_told.vector[node, m, at] += vector
-        elif question.measures == ROWS:
-            state.rows_told.precision[node, m, at, first] += precision
-            state.rows_told.vector[node, m, at, first] += vector
+        if parts > 1:
+            expected = share * state.level_mass[node, m, first + level]
+            total, variance = answers.sums[level], mechanism.noise + expected * inside
         else:
-            a, b = question.first, question.second
-            told.precision[node, m, at, first, first] += a * a * precision
-            told.vector[node, m, at, first] += a * vector
-            if b != 0.0:
-                told.precision[node, m, at, second, second] += b * b * precision
-                told.precision[node, m, at, first, second] += a * b * precision
-                told.precision[node, m, at, second, first] += a * b * precision
-                told.vector[node, m, at, second] += b * vector
+            total, variance = pattern_sign(answers.row, level) * answers.sums[0], whole
+        add_to_slot(state, mechanism, question, answers, 1 + first + level, total, variance)
+
+
+def add_to_slot(
+    state: "State",
+    mechanism: Any,
+    question: Any,
+    answers: Answers,
+    at: int,
+    total: float,
+    variance: float,
+) -> None:
+    """Add a sum of answers, each with a variance, to what is known of one slot (0: the whole)."""
+    node, m, first, second = answers.node, answers.population, answers.first, answers.second
+    precision = answers.reports / variance
+    vector = total / (mechanism.signal * variance)
+    if question.measures == PEOPLE:
+        state.mass_told.precision[node, m, at] += precision
+        state.mass_told.vector[node, m, at] += vector
+    elif question.measures == ROWS:
+        state.rows_told.precision[node, m, at, first] += precision
+        state.rows_told.vector[node, m, at, first] += vector
+    else:
+        told = state.logged if question.logged else state.served
+        a, b = question.first, question.second
+        told.precision[node, m, at, first, first] += a * a * precision
+        told.vector[node, m, at, first] += a * vector
+        if b != 0.0:
+            told.precision[node, m, at, second, second] += b * b * precision
+            told.precision[node, m, at, first, second] += a * b * precision
+            told.precision[node, m, at, second, first] += a * b * precision
+            told.vector[node, m, at, second] += b * vector
 
 
 def bin_shares(state: "State", constants: "Constants", node: int) -> BinShares:
     """Estimate who is in a bin, for each population."""
-    groups, arms, d = state.mass.shape[1], constants.arms, constants.dimension
-    people = BinShares(np.empty(groups), np.empty((groups, d)), np.empty((groups, arms)))
+    groups, arms, slots = state.mass.shape[1], constants.arms, state.holds.shape[1]
+    people = BinShares(np.empty(groups), np.full((groups, slots), 0.5), np.empty((groups, arms)))
     mass, told = state.mass_told, state.rows_told
     for m in range(groups):
         expected = state.mass[node, m]
@@ -131,16 +166,47 @@ def bin_shares(state: "State", constants: "Constants", node: int) -> BinShares:
                 precision = 1.0 / usual**2 + told.precision[node, m, 0, k]
                 vector = 1.0 / usual + told.vector[node, m, 0, k]
                 people.rows[m, k] = min(max(vector / precision, 0.0), MASS_LIMIT * share, 1.0)
-        for j in range(d):
-            precision = 1.0 / HALF_DEVIATION**2
-            precision += (2.0 * share) ** 2 * mass.precision[node, m, 1 + j]
-            vector = 2.0 * share * mass.vector[node, m, 1 + j]
-            for k in range(arms):
-                rows = people.rows[m, k]
-                precision += (2.0 * rows) ** 2 * told.precision[node, m, 1 + j, k]
-                vector += 2.0 * rows * told.vector[node, m, 1 + j, k]
-            people.upper[m, j] = min(max(0.5 + vector / precision, 0.0), 1.0)
+        for axis in range(constants.dimension):
+            levels, first = constants.axes.levels[axis], constants.axes.slots[axis]
+            for slot in range(first, first + max(levels, 1)):
+                if state.holds[node, slot]:
+                    part = part_of_bin(state, constants, node, m, slot, levels > 0, people)
+                    people.part[m, slot] = part
+                elif levels > 0:
+                    people.part[m, slot] = 0.0
     return people
+
+
+def part_of_bin(
+    state: "State",
+    constants: "Constants",
+    node: int,
+    m: int,
+    slot: int,
+    is_level: bool,
+    people: BinShares,
+) -> float:
+    """Estimate the share of a bin's people in its upper half, or with a level.
+
+    Halves: answers have the mean share·(2r - 1). A level: share·q.
+    """
+    share, mass, told = people.share[m], state.mass_told, state.rows_told
+    expected, unit, deviation = 0.5, 2.0, HALF_DEVIATION
+    if is_level:
+        expected, unit = state.level_mass[node, m, slot], 1.0
+        deviation = LEVEL_MASS_DEVIATION * expected
+    offset = expected if is_level else 0.0  # what an answer has in the mean if it is as expected
+    precision = 1.0 / deviation**2
+    weight = mass.precision[node, m, 1 + slot]
+    precision += (unit * share) ** 2 * weight
+    vector = unit * share * (mass.vector[node, m, 1 + slot] - offset * share * weight)
+    for k in range(constants.arms):
+        rows, weight = people.rows[m, k], told.precision[node, m, 1 + slot, k]
+        precision += (unit * rows) ** 2 * weight
+        vector += unit * rows * (told.vector[node, m, 1 + slot, k] - offset * rows * weight)
+    part = expected + vector / precision
+    least = expected / MASS_LIMIT if is_level else 0.0
+    return min(max(part, least), 1.0)
 
 
 def measured(
@@ -148,8 +214,7 @@ def measured(
 ) -> None:
     """Fill in what a population's answers say of what they measured, (K, K) and (K,).
 
-    index 0: of g. Index 1 + j, with r the share of the bin's people in its upper half along j: of
-    (2r - 1)·g + 4r(1 - r)·slope_j, the difference between the halves.
+    index 0: of g. Index 1 + z: of of_mean·g + of_effect·effect_z (``coefficients``).
     """
     share, rows = people.share[m], people.rows[m]
     served, logged = state.served, state.logged
@@ -162,9 +227,15 @@ def measured(
             into.precision[a, b] += scale * 2.0 * rows[b] * logged.precision[node, m, index, a, b]
 
 
-def tilt(upper: float) -> float:
-    """Return 2r - 1: how much of g the difference of two halves shows, if they are unequal."""
-    return 2.0 * upper - 1.0
+def coefficients(part: float, is_level: bool) -> tuple[float, float]:
+    """Return how much of g and of its effect a slot measures.
+
+    With r the share of the bin's people in its upper half, upper minus lower half is
+    (2r - 1)·g + 4r(1 - r)·effect. A level with the share q of the people has q·(g + effect).
+    """
+    if is_level:
+        return part, part
+    return 2.0 * part - 1.0, mixing(part)
 
 
 def mixing(upper: float) -> float:
@@ -172,12 +243,35 @@ def mixing(upper: float) -> float:
     return 4.0 * upper * (1.0 - upper)
 
 
+def told_of_slot(
+    state: "State",
+    node: int,
+    slot: int,
+    is_level: bool,
+    people: BinShares,
+    mean: Floats,
+    into: Information,
+) -> None:
+    """Add what all answers about a slot say of its effect, given the mean of g, (K, K) and (K,)."""
+    arms = len(mean)
+    told = Information(np.empty((arms, arms)), np.empty(arms))
+    for m in range(len(people.share)):
+        measured(state, node, m, 1 + slot, people, told)
+        of_mean, of_effect = coefficients(people.part[m, slot], is_level)
+        for a in range(arms):
+            unexplained = told.vector[a]
+            for b in range(arms):
+                into.precision[a, b] += of_effect**2 * told.precision[a, b]
+                unexplained -= of_mean * told.precision[a, b] * mean[b]
+            into.vector[a] += of_effect * unexplained
+
+
 def estimate(state: "State", constants: "Constants", node: int) -> BinEstimate:
-    """Estimate g and its slopes in a bin, from all populations at once."""
-    arms, d, groups = constants.arms, constants.dimension, state.mass.shape[1]
+    """Estimate g and its effects in a bin, from all populations at once."""
+    arms, slots, groups = constants.arms, state.holds.shape[1], state.mass.shape[1]
     people = bin_shares(state, constants, node)
     mean, covariance = np.empty(arms), np.empty((arms, arms))
-    slope, slope_covariance = np.empty((d, arms)), np.empty((d, arms, arms))
+    effect, effect_covariance = np.zeros((slots, arms)), np.zeros((slots, arms, arms))
     told = Information(np.empty((arms, arms)), np.empty(arms))
     precision, vector = state.prior.precision[node, 0].copy(), state.prior.vector[node, 0].copy()
     for m in range(groups):
@@ -185,29 +279,44 @@ def estimate(state: "State", constants: "Constants", node: int) -> BinEstimate:
         precision += told.precision
         vector += told.vector
     solve(precision, vector, mean, covariance)
-    for j in range(d):
-        precision[:] = state.prior.precision[node, 1 + j]
-        vector[:] = state.prior.vector[node, 1 + j]
-        for m in range(groups):
-            measured(state, node, m, 1 + j, people, told)
-            of_mean, of_slope = tilt(people.upper[m, j]), mixing(people.upper[m, j])
-            for a in range(arms):
-                unexplained = told.vector[a]
-                for b in range(arms):
-                    precision[a, b] += of_slope**2 * told.precision[a, b]
-                    unexplained -= of_mean * told.precision[a, b] * mean[b]
-                vector[a] += of_slope * unexplained
-        solve(precision, vector, slope[j], slope_covariance[j])
-    return BinEstimate(mean, covariance, slope, slope_covariance, people)
+    known = Information(precision, vector)
+    for axis in range(constants.dimension):
+        levels, first = constants.axes.levels[axis], constants.axes.slots[axis]
+        for slot in range(first, first + max(levels, 1)):
+            if state.holds[node, slot]:
+                known.precision[:] = state.prior.precision[node, 1 + slot]
+                known.vector[:] = state.prior.vector[node, 1 + slot]
+                told_of_slot(state, node, slot, levels > 0, people, mean, known)
+                solve(known.precision, known.vector, effect[slot], effect_covariance[slot])
+    return BinEstimate(mean, covariance, effect, effect_covariance, people)
 
 
 def solve(precision: Floats, vector: Floats, mean: Floats, covariance: Floats) -> None:
     """Turn information form into mean and covariance."""
-    covariance[:] = np.linalg.inv(precision)
+    invert(precision, covariance)
     for a in range(len(vector)):
         mean[a] = 0.0
         for b in range(len(vector)):
             mean[a] += covariance[a, b] * vector[b]
+
+
+def invert(matrix: Floats, inverse: Floats) -> None:
+    """Invert a positive definite matrix by Gauss and Jordan's method; LAPACK is slow for small ones."""
+    size = len(matrix)
+    for a in range(size):
+        for b in range(size):
+            inverse[a, b] = matrix[a, b]
+    for pivot in range(size):
+        scale = 1.0 / inverse[pivot, pivot]
+        inverse[pivot, pivot] = 1.0
+        for b in range(size):
+            inverse[pivot, b] *= scale
+        for a in range(size):
+            if a != pivot:
+                factor = inverse[a, pivot]
+                inverse[a, pivot] = 0.0
+                for b in range(size):
+                    inverse[a, b] -= factor * inverse[pivot, b]
 
 
 def gap_variance(covariance: Floats, a: int, b: int) -> float:

@@ -1,26 +1,34 @@
-"""Smoothing: one Gaussian model over the whole tree, solved exactly by belief propagation.
+"""Smoothing: one Gaussian model over the whole tree, solved by belief propagation.
 
-What is unknown of a bin is x = (g, slope_1 … slope_d), K numbers each. A half begins as its parent
-says,
+What is unknown of a bin is g and the effect of each slot, K numbers each. A part begins as its
+parent says,
 
-    g_half       = g + shift·slope_axis              shift = ±1 for halves with equally many people
-    slope_j,half = SLOPE_KEPT·slope_j (half of it along the axis of the split) + N(0, variance_j)
+    g_part       = g + shift·split             split: the effect along which the parent was split
+    effect_part  = kept·effect + N(0, variance)
 
-and every answer measures a linear function of the x of the bin it is about. Given all answers, the
-unknowns are jointly normal. Two passes over the tree give each bin what all *others* say of it: its
-prior. Upwards each half tells its parent. Downwards each parent tells a half what it knows but for
-what that half has told. So bins learn from each other, the more the nearer they are, and a feature
-that matters nowhere is seen to matter nowhere.
+and every answer measures a linear function of the unknowns of the bin it is about. Two passes over
+the tree give each bin what all *others* say of it: its prior. Upwards each part tells its parent.
+Downwards each parent tells a part what it knows but for what that part has told. So bins learn from
+each other, the more the nearer they are.
 
-variance_j follows from what is known of the parent's slope (``expected_square``): where slopes turn
-out small, those of halves are expected to be small, too.
+Of a bin, g is kept together with the one effect along which it is split; all other effects are
+taken to be independent of each other and of g. So the work grows with the number of slots, and not
+with its cube.
 """
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.estimate.whisper.measurement import bin_shares, measured, mixing, tilt
+from sottovoce.estimate.whisper.measurement import (
+    BinShares,
+    bin_shares,
+    invert,
+    measured,
+    solve,
+    told_of_slot,
+)
+from sottovoce.estimate.whisper.relevance import weigh_axes
 from sottovoce.estimate.whisper.state import Floats, Information
 from sottovoce.shared.whisper.tuning import (
     PRIOR_SHARE,
@@ -42,147 +50,322 @@ def smoothing_is_due(state: "State") -> bool:
     totals = state.totals[0]
     since = totals.reports - totals.smoothed
     least = max(SMOOTH_AFTER_GROWTH * totals.reports, SMOOTH_AFTER_PER_NODE * totals.nodes)
-    due: bool = totals.nodes > 1 and since >= least
+    due: bool = since >= least
     return due
 
 
-def transition(state: "State", half: int, axis: int) -> tuple[Floats, Floats]:
-    """Return how a half's unknowns follow from its parent's: x_half = matrix·x + N(0, variance).
-
-    axis: the feature along which the parent was split. matrix (W, W), variance (W,), W = (1+d)K.
-    """
-    d, arms = state.slope_variance.shape[1], state.live.shape[1]
-    matrix, variance = np.zeros(((1 + d) * arms, (1 + d) * arms)), np.zeros((1 + d) * arms)
-    for k in range(arms):
-        matrix[k, k] = 1.0
-        matrix[k, (1 + axis) * arms + k] = state.shift[half]
-        for j in range(d):
-            at = (1 + j) * arms + k
-            matrix[at, at] = SLOPE_KEPT * (0.5 if j == axis else 1.0)
-            variance[at] = state.slope_variance[half, j]
-    return matrix, variance
-
-
-def inherit(state: "State", half: int, axis: int, mean: Floats, covariance: Floats) -> Information:
-    """Give a half the prior that follows from its parent; return it for all unknowns together.
-
-    mean (W,), covariance (W, W): what is known of the parent.
-    """
-    arms = state.live.shape[1]
-    matrix, variance = transition(state, half, axis)
-    mean = matrix @ mean
-    covariance = matrix @ covariance @ matrix.T.copy()
-    for at in range(len(variance)):
-        covariance[at, at] += variance[at]
-    for index in range(len(variance) // arms):
-        block = slice(index * arms, (index + 1) * arms)
-        precision = np.linalg.inv(covariance[block, block].copy())
-        state.prior.precision[half, index] = precision
-        state.prior.vector[half, index] = precision @ mean[block]
-    together = np.linalg.inv(covariance)
-    # NumPy's types forget that the inverse is of doubles.
-    return Information(together, together @ mean)  # type: ignore[arg-type]
+def smooth(state: "State", constants: "Constants") -> None:
+    """Go through the tree, up and down; every bin then begins with what all others say of it."""
+    nodes, arms, slots = state.totals[0].nodes, constants.arms, state.holds.shape[1]
+    told = Information(np.zeros((nodes, arms, arms)), np.zeros((nodes, arms)))
+    effects = Information(np.zeros((nodes, slots, arms, arms)), np.zeros((nodes, slots, arms)))
+    parts = np.zeros((nodes, slots))
+    for node in range(nodes):
+        people = bin_shares(state, constants, node)
+        parts[node] = people.part[0]
+        told_of_bin(state, constants, node, people, told, effects)
+    weigh_axes(state, constants, effects)
+    parent = np.zeros(nodes, dtype=np.int64)
+    for node in range(nodes):
+        if state.tree.child[node] != node:
+            parent[state.tree.child[node]] = parent[state.tree.child[node] + 1] = node
+    up = Information(told.precision.copy(), told.vector.copy())
+    up_effects = Information(np.zeros_like(effects.precision), np.zeros_like(effects.vector))
+    for node in range(nodes - 1, -1, -1):
+        if state.tree.child[node] != node:
+            gather(state, constants, node, parts, told, effects, up)
+        if node > 0:
+            send_effects(state, constants, node, parent[node], effects, up_effects)
+    for node in range(1, nodes):
+        hand_down(state, constants, node, parent[node], parts, told, effects, up, up_effects)
+    state.totals[0].smoothed = state.totals[0].reports
 
 
-def renew_slope_variance(
-    state: "State", half: int, axis: int, feature: int, slope: Floats, covariance: Floats
+def told_of_bin(
+    state: "State",
+    constants: "Constants",
+    node: int,
+    people: BinShares,
+    told: Information,
+    effects: Information,
 ) -> None:
-    """Expect of a half's slope along a feature what is known of its parent's."""
-    square = expected_square(state, half, slope, covariance)
-    if feature == axis:
+    """Add up what all answers about a bin say of g and, given the estimate of g, of each effect."""
+    arms = constants.arms
+    some = Information(np.empty((arms, arms)), np.empty(arms))
+    for m in range(len(people.share)):
+        measured(state, node, m, 0, people, some)
+        told.precision[node] += some.precision
+        told.vector[node] += some.vector
+    mean, covariance = np.empty(arms), np.empty((arms, arms))
+    precision = state.prior.precision[node, 0] + told.precision[node]
+    solve(precision, state.prior.vector[node, 0] + told.vector[node], mean, covariance)
+    for axis in range(constants.dimension):
+        levels, first = constants.axes.levels[axis], constants.axes.slots[axis]
+        for slot in range(first, first + max(levels, 1)):
+            if state.holds[node, slot]:
+                into = Information(effects.precision[node, slot], effects.vector[node, slot])
+                told_of_slot(state, node, slot, levels > 0, people, mean, into)
+
+
+def effect_of_split(
+    state: "State",
+    constants: "Constants",
+    node: int,
+    shares: Floats,
+    effects: Information,
+) -> Information:
+    """Return what is known of the effect along which a bin was split, in information form.
+
+    Along a number it is that of its slot. By levels it is half the difference between the means of
+    the two parts. shares (Z,): of the bin's people, with each level.
+    """
+    arms, axis = constants.arms, state.tree.axis[node]
+    first, levels = constants.axes.slots[axis], constants.axes.levels[axis]
+    known = Information(np.zeros((arms, arms)), np.zeros(arms))
+    if levels == 0:
+        known.precision[:] = state.prior.precision[node, 1 + first] + effects.precision[node, first]
+        known.vector[:] = state.prior.vector[node, 1 + first] + effects.vector[node, first]
+        return known
+    mean, covariance = np.zeros(arms), np.zeros((arms, arms))
+    one, its = np.empty(arms), np.empty((arms, arms))
+    for side in range(2):
+        total = 1e-12
+        for slot in range(first, first + levels):
+            if state.holds[node, slot] and state.upper[node, slot] == (side == 1):
+                total += shares[slot]
+        for slot in range(first, first + levels):
+            if state.holds[node, slot] and state.upper[node, slot] == (side == 1):
+                solve(
+                    state.prior.precision[node, 1 + slot] + effects.precision[node, slot],
+                    state.prior.vector[node, 1 + slot] + effects.vector[node, slot],
+                    one,
+                    its,
+                )
+                weight = 0.5 * shares[slot] / total
+                mean += (2.0 * side - 1.0) * weight * one
+                covariance += weight**2 * its
+    invert(covariance, known.precision)
+    known.vector[:] = known.precision @ mean
+    return known
+
+
+def gather(
+    state: "State",
+    constants: "Constants",
+    node: int,
+    parts: Floats,
+    told: Information,
+    effects: Information,
+    up: Information,
+) -> None:
+    """Work out what a bin's own answers and its two parts say of its g: the message upwards."""
+    arms, child = constants.arms, state.tree.child[node]
+    split = effect_of_split(state, constants, node, parts[node], effects)
+    cross, square = np.zeros((arms, arms)), split.precision
+    vector = split.vector
+    for part in range(child, child + 2):
+        shift = state.shift[part]
+        up.precision[node] += up.precision[part]
+        up.vector[node] += up.vector[part]
+        cross += shift * up.precision[part]
+        square += shift**2 * up.precision[part]
+        vector += shift * up.vector[part]
+    # Without the effect of the split, which nobody above knows: the Schur complement.
+    inverse = np.empty((arms, arms))
+    invert(square, inverse)
+    blurred = cross @ inverse
+    up.precision[node] -= blurred @ cross
+    up.vector[node] -= blurred @ vector
+
+
+def kept_of_parent(constants: "Constants", slot: int, split_axis: int) -> float:
+    """Return how much of a parent's effect its parts have, along the axis of the split or not."""
+    along = slot == constants.axes.slots[split_axis]
+    return SLOPE_KEPT * (0.5 if along else 1.0)
+
+
+def follows_parent(constants: "Constants", slot: int, split_axis: int) -> bool:
+    """Say whether a part's effect follows from its parent's alone.
+
+    Of a split by levels, their effects in a part are differences from the mean of that part.
+    """
+    first, levels = constants.axes.slots[split_axis], constants.axes.levels[split_axis]
+    return levels == 0 or not first <= slot < first + levels
+
+
+def send_effects(
+    state: "State",
+    constants: "Constants",
+    node: int,
+    parent: int,
+    effects: Information,
+    up: Information,
+) -> None:
+    """Tell a parent what its part knows of each effect, from itself and from below."""
+    arms, axis = constants.arms, state.tree.axis[parent]
+    blur, inverse = np.empty((arms, arms)), np.empty((arms, arms))
+    for slot in range(state.holds.shape[1]):
+        if not state.holds[node, slot] or not follows_parent(constants, slot, axis):
+            continue
+        kept, variance = kept_of_parent(constants, slot, axis), state.effect_variance[node, slot]
+        # (J⁻¹ + Q)⁻¹ = (I + JQ)⁻¹J, also where J has no inverse because nobody has told anything.
+        for a in range(arms):
+            for b in range(arms):
+                blur[a, b] = variance * effects.precision[node, slot, a, b] + (a == b)
+        invert(blur, inverse)
+        for a in range(arms):
+            for b in range(arms):
+                for c in range(arms):
+                    message = inverse[a, c] * effects.precision[node, slot, c, b]
+                    up.precision[node, slot, a, b] += kept**2 * message
+                up.vector[node, slot, a] += kept * inverse[a, b] * effects.vector[node, slot, b]
+        effects.precision[parent, slot] += up.precision[node, slot]
+        effects.vector[parent, slot] += up.vector[node, slot]
+
+
+def hand_down(
+    state: "State",
+    constants: "Constants",
+    part: int,
+    node: int,
+    parts: Floats,
+    told: Information,
+    effects: Information,
+    up: Information,
+    up_effects: Information,
+) -> None:
+    """Give a part the prior that follows from its parent and its sibling."""
+    arms, axis = constants.arms, state.tree.axis[node]
+    sibling = 2 * state.tree.child[node] + 1 - part
+    levels, first = constants.axes.levels[axis], constants.axes.slots[axis]
+    split = effect_of_split(state, constants, node, parts[node], effects)
+    if levels == 0:
+        split.precision[:] -= up_effects.precision[part, first]
+        split.vector[:] -= up_effects.vector[part, first]
+    joint = np.zeros((2 * arms, 2 * arms))
+    vector = np.empty(2 * arms)
+    shift = state.shift[sibling]
+    known = state.prior.precision[node, 0] + told.precision[node] + up.precision[sibling]
+    joint[:arms, :arms] = known
+    joint[:arms, arms:] = shift * up.precision[sibling]
+    joint[arms:, :arms] = shift * up.precision[sibling]
+    joint[arms:, arms:] = split.precision + shift**2 * up.precision[sibling]
+    vector[:arms] = state.prior.vector[node, 0] + told.vector[node] + up.vector[sibling]
+    vector[arms:] = split.vector + shift * up.vector[sibling]
+    mean, covariance = np.empty(2 * arms), np.empty((2 * arms, 2 * arms))
+    solve(joint, vector, mean, covariance)
+    give_mean(state, part, mean, covariance)
+    one, its = np.empty(arms), np.empty((arms, arms))
+    all_mean, all_covariance = np.empty(arms), np.empty((arms, arms))
+    for slot in range(state.holds.shape[1]):
+        if not state.holds[part, slot]:
+            continue
+        precision = state.prior.precision[node, 1 + slot] + effects.precision[node, slot]
+        information = state.prior.vector[node, 1 + slot] + effects.vector[node, slot]
+        solve(precision, information, all_mean, all_covariance)
+        renew_variance(state, constants, part, axis, slot, all_mean, all_covariance)
+        precision -= up_effects.precision[part, slot]
+        information -= up_effects.vector[part, slot]
+        solve(precision, information, one, its)
+        give_effect(state, constants, part, axis, slot, one, its)
+    if levels > 0:
+        centre_levels(state, constants, part, axis, parts[node])
+
+
+def give_mean(state: "State", part: int, mean: Floats, covariance: Floats) -> None:
+    """Give a part the prior of its g = g + shift·split; mean (2K,), covariance (2K, 2K) of both."""
+    arms, shift = state.live.shape[1], state.shift[part]
+    of_part = covariance[:arms, :arms] + shift**2 * covariance[arms:, arms:]
+    of_part += shift * (covariance[:arms, arms:] + covariance[arms:, :arms])
+    invert(of_part, state.prior.precision[part, 0])
+    state.prior.vector[part, 0] = state.prior.precision[part, 0] @ (
+        mean[:arms] + shift * mean[arms:]
+    )
+
+
+def give_effect(
+    state: "State",
+    constants: "Constants",
+    part: int,
+    axis: int,
+    slot: int,
+    mean: Floats,
+    covariance: Floats,
+) -> None:
+    """Give a part the prior of an effect that follows from its parent's, (K,) and (K, K)."""
+    arms = len(mean)
+    kept, own = kept_of_parent(constants, slot, axis), state.effect_variance[part, slot]
+    if not follows_parent(constants, slot, axis):
+        kept, own = 1.0, 0.0
+    its = kept**2 * covariance
+    for a in range(arms):
+        its[a, a] += own
+    invert(its, state.prior.precision[part, 1 + slot])
+    state.prior.vector[part, 1 + slot] = state.prior.precision[part, 1 + slot] @ (kept * mean)
+
+
+def centre_levels(
+    state: "State", constants: "Constants", part: int, axis: int, shares: Floats
+) -> None:
+    """Make the effects of a part's levels differences from the mean of that part."""
+    arms, first = constants.arms, constants.axes.slots[axis]
+    levels = constants.axes.levels[axis]
+    centre, total = np.zeros(arms), 1e-12
+    one, its = np.empty(arms), np.empty((arms, arms))
+    for slot in range(first, first + levels):
+        if state.holds[part, slot]:
+            precision, vector = state.prior.precision[part, 1 + slot], state.prior.vector[part, 1 + slot]
+            solve(precision, vector, one, its)
+            centre += shares[slot] * one
+            total += shares[slot]
+    centre /= total
+    for slot in range(first, first + levels):
+        if state.holds[part, slot]:
+            state.prior.vector[part, 1 + slot] -= state.prior.precision[part, 1 + slot] @ centre
+
+
+def renew_variance(
+    state: "State",
+    constants: "Constants",
+    part: int,
+    split_axis: int,
+    slot: int,
+    effect: Floats,
+    covariance: Floats,
+) -> None:
+    """Expect of a part's effect what is known of its parent's."""
+    axis = 0
+    while constants.axes.slots[axis + 1] <= slot:
+        axis += 1
+    square = expected_square(state, part, effect, covariance)
+    if axis == split_axis:
         square *= SQUARE_ALONG_SPLIT
-    edge = state.tree.edges[half, feature, 1] - state.tree.edges[half, feature, 0]
-    expected = (1.0 - PRIOR_SHARE) * square + PRIOR_SHARE * (SLOPE_DEVIATION * edge) ** 2
-    state.slope_variance[half, feature] = SLOPE_RENEWED * expected
+    expected = (1.0 - PRIOR_SHARE) * square
+    expected += PRIOR_SHARE * prior_square(state, part, axis)
+    state.effect_variance[part, slot] = SLOPE_RENEWED * expected
 
 
-def expected_square(state: "State", half: int, slope: Floats, covariance: Floats) -> float:
-    """Return the expected square of a slope (K,), (K, K), around the mean of the half's live arms.
+def prior_square(state: "State", node: int, axis: int) -> float:
+    """Return the expected square of an effect along an axis before anything is known of the bin."""
+    edge = state.tree.edges[node, axis, 1] - state.tree.edges[node, axis, 0]
+    square: float = (SLOPE_DEVIATION * edge) ** 2 * state.relevance[axis]
+    return square
+
+
+def expected_square(state: "State", node: int, effect: Floats, covariance: Floats) -> float:
+    """Return the expected square of an effect (K,), (K, K), around the mean of the live arms.
 
     By how much all arms rise together makes no difference to anyone. People are hardly asked for
     it, and what is not known of it must not count.
     """
     square, common, live = 0.0, 0.0, 0
-    for a in range(len(slope)):
-        if state.live[half, a]:
+    for a in range(len(effect)):
+        if state.live[node, a]:
             live += 1
-            square += slope[a] ** 2 + covariance[a, a]
-            for b in range(len(slope)):
-                if state.live[half, b]:
-                    common += slope[a] * slope[b] + covariance[a, b]
-    if live > 1:  # Σ(x - mean)² = Σx² - (Σx)²/n, which n - 1 of n independent slopes make up
+            square += effect[a] ** 2 + covariance[a, a]
+            for b in range(len(effect)):
+                if state.live[node, b]:
+                    common += effect[a] * effect[b] + covariance[a, b]
+    if live > 1:  # Σ(x - mean)² = Σx² - (Σx)²/n, which n - 1 of n independent effects make up
         square = (square - common / live) * live / (live - 1.0)
     return square / live
-
-
-def told_of_bin(
-    state: "State", constants: "Constants", node: int, precision: Floats, vector: Floats
-) -> None:
-    """Add up what all answers about a bin say of its unknowns, (W, W) and (W,)."""
-    arms = constants.arms
-    people = bin_shares(state, constants, node)
-    told = Information(np.empty((arms, arms)), np.empty(arms))
-    for m in range(len(people.share)):
-        for index in range(1 + constants.dimension):
-            measured(state, node, m, index, people, told)
-            of_mean, of_slope, at = 1.0, 0.0, index * arms
-            if index > 0:
-                upper = people.upper[m, index - 1]
-                of_mean, of_slope = tilt(upper), mixing(upper)
-            for a in range(arms):
-                vector[a] += of_mean * told.vector[a]
-                vector[at + a] += of_slope * told.vector[a]
-                for b in range(arms):
-                    weight = told.precision[a, b]
-                    precision[a, b] += of_mean**2 * weight
-                    precision[at + a, at + b] += of_slope**2 * weight
-                    precision[a, at + b] += of_mean * of_slope * weight
-                    precision[at + a, b] += of_mean * of_slope * weight
-
-
-def smooth(state: "State", constants: "Constants") -> None:
-    """Go through the tree, up and down; every bin then begins with what all others say of it."""
-    nodes, child, axis = state.totals[0].nodes, state.tree.child, state.tree.axis
-    width = constants.arms * (1 + constants.dimension)
-    told = Information(np.zeros((nodes, width, width)), np.zeros((nodes, width)))
-    parent = np.zeros(nodes, dtype=np.int64)
-    for node in range(nodes):
-        told_of_bin(state, constants, node, told.precision[node], told.vector[node])
-        if child[node] != node:
-            parent[child[node]] = parent[child[node] + 1] = node
-    # Upwards: what a bin and all below it were told, and what each half tells its parent of it.
-    below = Information(told.precision.copy(), told.vector.copy())
-    up = Information(np.zeros_like(told.precision), np.zeros_like(told.vector))
-    identity = np.eye(width)
-    for half in range(nodes - 1, 0, -1):
-        node = parent[half]
-        matrix, variance = transition(state, half, axis[node])
-        # (J⁻¹ + Q)⁻¹ = (I + JQ)⁻¹J, also where J has no inverse because nobody has told anything.
-        blur = np.linalg.inv(identity + below.precision[half] * variance)
-        back = matrix.T.copy()
-        up.precision[half] = back @ (blur @ below.precision[half]) @ matrix
-        up.vector[half] = back @ (blur @ below.vector[half])
-        below.precision[node] += up.precision[half]
-        below.vector[node] += up.vector[half]
-    # Downwards: what all others say of each bin.
-    down = Information(np.zeros_like(told.precision), np.zeros_like(told.vector))
-    for index in range(1 + constants.dimension):
-        block = slice(index * constants.arms, (index + 1) * constants.arms)
-        down.precision[0, block, block] = state.prior.precision[0, index]
-    for half in range(1, nodes):
-        node = parent[half]
-        sibling = 2 * child[node] + 1 - half
-        if half < sibling:
-            covariance = np.linalg.inv(down.precision[node] + below.precision[node])
-            mean = covariance @ (down.vector[node] + below.vector[node])
-            for j in range(constants.dimension):
-                block = slice((1 + j) * constants.arms, (2 + j) * constants.arms)
-                for each in (half, sibling):
-                    known = covariance[block, block]
-                    renew_slope_variance(state, each, axis[node], j, mean[block], known)
-        others = down.precision[node] + told.precision[node] + up.precision[sibling]
-        covariance = np.linalg.inv(others)
-        mean = covariance @ (down.vector[node] + told.vector[node] + up.vector[sibling])
-        prior = inherit(state, half, axis[node], mean, covariance)
-        down.precision[half], down.vector[half] = prior.precision, prior.vector
-    state.totals[0].smoothed = state.totals[0].reports

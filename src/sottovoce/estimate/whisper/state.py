@@ -1,7 +1,8 @@
 """The learner's state as arrays over the nodes of a tree. The lab's crowd has the very same state.
 
-S nodes at most, K arms, d features, M + 1 populations. Index 0 of an axis of length 1 + d is for
-the whole bin, index 1 + j for the difference between its halves along feature j.
+S nodes at most, K arms, d axes, Z slots, M + 1 populations. Index 0 of an axis of length 1 + Z is
+for the whole bin, index 1 + z for slot z: the difference between its halves along a number, or one
+level (``shared/whisper/axes.py``).
 
 What is known is kept in information form. With x what is to be estimated, answers with mean s·x and
 variance v add 1/v each to the precision and answer/v to the information vector; x then has
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from sottovoce.estimate.tree import Tree, copy_into, has_room, new_tree
 from sottovoce.estimate.whisper.audit import reward_share
 from sottovoce.estimate.whisper.constants import Constants
-from sottovoce.shared.whisper.tuning import REWARD_DEVIATION, SLOPE_DEVIATION
+from sottovoce.shared.whisper.tuning import ASK, REWARD_DEVIATION, SLOPE_DEVIATION
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -82,14 +83,19 @@ class State(NamedTuple):
     live: Flags  # (S, K) the arms that have not been dropped
     pair: Counts  # (S, 2) champion and challenger; twice the same arm where the bin is settled
     contested: Counts  # (S,) the nodes where more than one arm is live
-    shift: Floats  # (S,) how many slopes a half's g is away from its parent's
-    slope_variance: Floats  # (S, d) variance of its slopes around those of its parent
-    prior: Information  # (S, 1+d, K, K) and (S, 1+d, K): what all other bins say of g and slopes
-    served: Information  # (S, M+1, 1+d, K, K) and (S, M+1, 1+d, K): from people who were served
+    holds: Flags  # (S, Z) whether people of the bin can differ in a slot
+    upper: Flags  # (S, Z) of a bin that is split by levels, those of its upper part
+    shift: Floats  # (S,) how many effects of the split a part's g is away from its parent's
+    effect_variance: Floats  # (S, Z) variance of its effects around those of its parent
+    prior: Information  # (S, 1+Z, K, K) and (S, 1+Z, K): what all other bins say of g and effects
+    served: Information  # (S, M+1, 1+Z, K, K) and (S, M+1, 1+Z, K): from people who were served
     logged: Information  # the same from logged rows
     mass: Floats  # (S, M+1) the share of people in the bin, as expected when it was made
-    mass_told: Information  # (S, M+1, 1+d) each: what answers say of it
-    rows_told: Information  # (S, M+1, 1+d, K) each: of the share of logged rows with each arm
+    level_mass: Floats  # (S, M+1, Z) of those, with each level, as expected then
+    mass_told: Information  # (S, M+1, 1+Z) each: what answers say of it
+    rows_told: Information  # (S, M+1, 1+Z, K) each: of the share of logged rows with each arm
+    relevance: Floats  # (d,) the share of its prior variance that an axis keeps
+    ask: Counts  # (1+d,) how many people of ASK are asked about no axis, and about each
     forecast: Forecast
     votes: Counts  # (S, K, K) if certified: answers of the target that favour the first arm
     events: Records  # (S·(K+1),) of EVENT
@@ -106,6 +112,14 @@ def initial_state(constants: Constants) -> State:
     identity = np.eye(constants.arms)
     state.prior.precision[0, 0] = identity / REWARD_DEVIATION**2
     state.prior.precision[0, 1:] = identity / SLOPE_DEVIATION**2
+    state.holds[0] = True
+    for axis, levels in enumerate(constants.axes.levels):
+        if levels > 0:
+            first = constants.axes.slots[axis]
+            state.level_mass[0, :, first : first + levels] = 1.0 / levels
+    state.relevance[:] = 1.0
+    state.ask[1:] = ASK // (2 * constants.dimension)
+    state.ask[0] = ASK - state.ask[1:].sum()
     totals = state.totals[0]
     totals.nodes, totals.contested, totals.release = 1, 1, 1
     totals.reward_share = reward_share(state, constants)
@@ -134,6 +148,7 @@ def arrays_of(state: State) -> list[tuple[str, Any]]:
 
 def _allocate(nodes: int, constants: Constants) -> State:
     arms, d, groups = constants.arms, constants.dimension, len(constants.behaviour)
+    slots = int(constants.axes.slots[d])
 
     def floats(*shape: int) -> Floats:
         return np.zeros((nodes, *shape))
@@ -149,14 +164,19 @@ def _allocate(nodes: int, constants: Constants) -> State:
         live=np.zeros((nodes, arms), dtype=np.bool_),
         pair=counts(2),
         contested=counts(),
+        holds=np.zeros((nodes, slots), dtype=np.bool_),
+        upper=np.zeros((nodes, slots), dtype=np.bool_),
         shift=floats(),
-        slope_variance=floats(d),
-        prior=information(1 + d, matrix=(arms, arms)),
-        served=information(groups, 1 + d, matrix=(arms, arms)),
-        logged=information(groups, 1 + d, matrix=(arms, arms)),
+        effect_variance=floats(slots),
+        prior=information(1 + slots, matrix=(arms, arms)),
+        served=information(groups, 1 + slots, matrix=(arms, arms)),
+        logged=information(groups, 1 + slots, matrix=(arms, arms)),
         mass=floats(groups),
-        mass_told=information(groups, 1 + d, matrix=()),
-        rows_told=information(groups, 1 + d, matrix=(arms,)),
+        level_mass=floats(groups, slots),
+        mass_told=information(groups, 1 + slots, matrix=()),
+        rows_told=information(groups, 1 + slots, matrix=(arms,)),
+        relevance=np.zeros(d),
+        ask=np.zeros(1 + d, dtype=np.int64),
         forecast=Forecast(floats(), floats(), floats()),
         votes=counts(arms, arms),
         events=np.zeros(nodes * (arms + 1), dtype=EVENT).view(np.recarray),

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sottovoce.estimate.whisper.audit import forecast, reward_share
-from sottovoce.estimate.whisper.decisions import Decision, choose_pair, decide
+from sottovoce.estimate.whisper.decisions import Decision, axis_variation, choose_pair, decide
 from sottovoce.estimate.whisper.measurement import estimate, solve
+from sottovoce.estimate.whisper.relevance import ask_about
 from sottovoce.estimate.whisper.smoothing import smooth, smoothing_is_due
 from sottovoce.estimate.whisper.split import split
 
@@ -20,9 +21,11 @@ def step(state: "State", constants: "Constants") -> None:
     totals = state.totals[0]
     totals.release += 1  # so that what is decided now bears the number of the next release
     nodes, contested, events = totals.nodes, totals.contested, totals.events
-    if smoothing_is_due(state):
+    smoothed = smoothing_is_due(state)
+    if smoothed:
         smooth(state, constants)
     changed = False
+    varies = np.zeros(constants.dimension)
     totals.contested = 0
     for position in range(contested):
         node = state.contested[position]
@@ -30,18 +33,28 @@ def step(state: "State", constants: "Constants") -> None:
         decision = decide(state, constants, node, known)
         changed |= carry_out(state, constants, node, decision)
         forecast(state, constants, node, known.people.share[0], known.mean)
+        if smoothed and decision.champion != decision.challenger:
+            for axis in range(constants.dimension):
+                pair = decision.champion, decision.challenger
+                seen, doubt = axis_variation(state, constants, node, known, pair[0], pair[1], axis)
+                varies[axis] += known.people.share[0] * (seen + doubt)
         if decision.axis >= 0:
-            split(state, node, decision.axis, known)
+            state.upper[node] = decision.upper
+            split(state, constants, node, decision.axis, known)
             log_event(state, node, decision.axis)
         elif decision.champion != decision.challenger:
             contest(state, node)
-    mean, covariance = np.empty(constants.arms), np.empty((constants.arms, constants.arms))
+    arms = constants.arms
+    mean, covariance = np.empty(arms), np.empty((arms, arms))
     for node in range(nodes, totals.nodes):
         contest(state, node)
         solve(state.prior.precision[node, 0], state.prior.vector[node, 0], mean, covariance)
         best, rival = choose_pair(state.live[node], mean, covariance)
         state.pair[node, 0], state.pair[node, 1] = best, rival
         forecast(state, constants, node, state.mass[node, 0], mean)
+    if smoothed and totals.contested > 0:
+        ask_about(state, varies)
+        changed = True
     totals.served = 0
     share = reward_share(state, constants)
     changed |= share != totals.reward_share

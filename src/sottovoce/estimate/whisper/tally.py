@@ -23,7 +23,7 @@ MECHANISM = np.dtype(
         ("noise", "f8"),
         ("inside", "f8"),
         ("variance", "f8"),
-        ("halves", "?"),
+        ("parts", "i8"),
         ("elsewhere", "?"),
     ],
     align=True,
@@ -35,7 +35,7 @@ def mechanism_record(cells: CellMechanism) -> Any:
     """Return a mechanism as a record of MECHANISM."""
     of = cells.mechanism
     numbers = (of.cells, of.size, of.signal, of.contains, of.noise, of.inside, of.variance)
-    return np.array((*numbers, cells.halves, cells.elsewhere), MECHANISM).view(np.recarray)[()]
+    return np.array((*numbers, cells.parts, cells.elsewhere), MECHANISM).view(np.recarray)[()]
 
 
 class Tally(NamedTuple):
@@ -44,13 +44,15 @@ class Tally(NamedTuple):
     C whole cells, N cells of the mechanism. A columns: one, or K where arms are public and each
     answer is about the arm that its ranking gives.
 
-    slot: 0 where the question is about whole bins, or 1 + the feature that it is about.
+    axis: what the question is about; -1 for whole bins.
+    row: of the Hadamard matrix, if the axis has levels without order.
     asked (C, A): how many were asked. sums (N, A): the sums of their values.
     named (N, A): how often a cell was in the set, whatever its sign.
     """
 
     population: int
-    slot: int
+    axis: int
+    row: int
     asked: NDArray[Any]
     sums: NDArray[Any]
     named: NDArray[Any]
@@ -69,7 +71,9 @@ def hand_over(
     cells (C, 3): the node of each whole cell, or -1 if its bin is no longer contested, and the two
         arms that were compared there; of a cell with an arm of its own, that arm first.
     """
-    votes = constants.certified and question.kind == 0 and tally.slot == tally.population == 0
+    votes = constants.certified and question.kind == 0
+    votes = votes and tally.axis < 0 and tally.population == 0
+    parts = mechanism.parts
     for cell in range(len(cells)):
         node, first, second = cells[cell]
         if node < 0:
@@ -78,18 +82,15 @@ def hand_over(
             asked = tally.asked[cell, column]
             if asked == 0:
                 continue
-            if mechanism.halves:
-                lower, upper = tally.sums[2 * cell, column], tally.sums[2 * cell + 1, column]
-                whole, difference = upper + lower, upper - lower
-            else:
-                whole = difference = tally.sums[cell, column]
+            sums = tally.sums[parts * cell : parts * (cell + 1), column]
             if votes:
-                named, balance = int(tally.named[cell, column]), int(whole)
+                named, balance = int(tally.named[cell, column]), int(sums[0])
                 state.votes[node, first, second] += (named + balance) // 2
                 state.votes[node, second, first] += (named - balance) // 2
             arm = column if question.ranked else first
-            numbers = float(asked), float(whole), float(difference)
-            told = Answers(node, tally.population, tally.slot, arm, second, *numbers)
+            told = Answers(
+                node, tally.population, tally.axis, tally.row, arm, second, float(asked), sums
+            )
             add_answers(state, constants, mechanism, question, told)
 
 

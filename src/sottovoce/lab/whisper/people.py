@@ -13,11 +13,13 @@ from sottovoce.estimate.whisper import (
     audit,
     decisions,
     measurement,
+    relevance,
     smoothing,
     split,
     step,
     tally,
 )
+from sottovoce.estimate.whisper.constants import Constants
 from sottovoce.estimate.whisper.state import Counts, Floats, Records, State
 from sottovoce.estimate.whisper.tally import Tally
 from sottovoce.lab.compiled import compile_rules, compiled, inlined
@@ -25,19 +27,21 @@ from sottovoce.lab.environments import People, Rows
 from sottovoce.lab.loop import compile_loop
 from sottovoce.lab.whisper.draws import send
 from sottovoce.lab.whisper.tables import Crowd, Fixed, Tallies
-from sottovoce.shared.whisper import cells as shared_cells
+from sottovoce.shared.whisper import axes
 from sottovoce.shared.whisper.questions import ONE, Kind
-from sottovoce.shared.whisper.tuning import SHARES
+from sottovoce.shared.whisper.tuning import ASK, SHARES
 
 _tree = compile_rules(tree, inline=True)
-leaf_of, tree_has_room = _tree[tree.leaf_of], _tree[tree.has_room]
+tree_has_room = _tree[tree.has_room]
 
-_device = compile_rules(device, shared_cells, inline=True)
+_device = compile_rules(device, axes, inline=True)
 asked_kind, own_cell = _device[device.asked_kind], _device[device.own_cell]
-feature_share = _device[shared_cells.feature_share]
+logged_share = _device[device.whole_share_of_rows]
+asked_axis, part_and_sign = _device[device.asked_axis], _device[device.part_and_sign]
+level_at = _device[axes.level_at]
 
 _learner = compile_rules(
-    *(audit, decisions, measurement, smoothing, split, step, tally, tree),
+    *(audit, axes, decisions, measurement, relevance, smoothing, split, step, tally, tree),
     inline=False,
     allocate=True,
 )
@@ -48,18 +52,59 @@ _OUTCOME = int(Kind.OUTCOME)
 
 
 @inlined
-def half_of(bins: Tree, node: int, point: Floats, index: int) -> int:
-    """Return which half of a leaf holds a point along feature index - 1; -1 for index 0."""
-    if index == 0:
-        return -1
-    low, high = bins.edges[node, index - 1, 0], bins.edges[node, index - 1, 1]
-    return int(point[index - 1] >= (low + high) / 2.0)
+def leaf_of(state: State, constants: Constants, point: Floats) -> int:
+    """Return the leaf that holds a point."""
+    bins, node = state.tree, 0
+    while bins.child[node] != node:
+        axis = bins.axis[node]
+        levels = constants.axes.levels[axis]
+        if levels > 0:
+            slot = constants.axes.slots[axis] + level_at(point[axis], levels)
+            node = bins.child[node] + state.upper[node, slot]
+        else:
+            node = bins.child[node] + (point[axis] >= bins.middle[node])
+    return node
 
 
 @inlined
-def draw_index(share: int, d: int, rng: np.random.Generator) -> int:
-    """Draw 0, or 1 + the feature that is asked about, as ``share`` of SHARES are."""
-    return 1 + int(rng.random() * d) if int(rng.random() * SHARES) < share else 0
+def middle_of(bins: Tree, node: int, axis: int) -> float:
+    """Return the middle of a leaf along an axis."""
+    middle: float = (bins.edges[node, axis, 0] + bins.edges[node, axis, 1]) / 2.0
+    return middle
+
+
+@inlined
+def draw_axis(state: State, whole: int, rng: np.random.Generator) -> int:
+    """Draw the axis that is asked about, or -1. whole: how many more people get the latter."""
+    low = state.ask[0] - whole
+    return asked_axis(state.ask, low + int(rng.random() * (ASK - low)))
+
+
+@inlined
+def draw_row(constants: Constants, axis: int, parts: int, rng: np.random.Generator) -> int:
+    """Draw a row of the Hadamard matrix, if there is one."""
+    if axis < 0 or constants.axes.levels[axis] == 0 or parts > 1:
+        return 0
+    rows = constants.axes.patterns[axis + 1] - constants.axes.patterns[axis]
+    return int(rng.random() * rows)
+
+
+@inlined
+def pattern_of(constants: Constants, axis: int, row: int) -> int:
+    """Return the number of a pattern."""
+    number: int = 0 if axis < 0 else constants.axes.patterns[axis] + row
+    return number
+
+
+@inlined
+def part_of(
+    state: State, constants: Constants, node: int, point: Floats, axis: int, row: int
+) -> tuple[int, int]:
+    """Return a person's part of a leaf along an axis, and its sign; -1 for no axis."""
+    if axis < 0:
+        return -1, 1
+    middle = middle_of(state.tree, node, axis)
+    return part_and_sign(point[axis], middle, constants.axes.levels[axis], row)
 
 
 @inlined
@@ -106,15 +151,20 @@ def hand_over_all(crowd: Crowd, fixed: Fixed, population: int, bins: int, pairs:
         count = tallies.answers[number]
         if count == 0:
             continue
-        kind, index = number // (1 + constants.dimension), number % (1 + constants.dimension)
+        patterns = constants.axes.patterns[constants.dimension]
+        kind, pattern = number // patterns, number % patterns
+        axis = constants.dimension - 1
+        while axis >= 0 and constants.axes.patterns[axis] > pattern:
+            axis -= 1
+        row = pattern - constants.axes.patterns[axis] if axis >= 0 else 0
         question = constants.questions[kind]
         whole = pairs if question.by_arm else bins
         cells = tallies.pairs[:whole] if question.by_arm else tallies.bins[:whole]
-        mechanism = fixed.mechanisms[whole]
+        mechanism = fixed.mechanisms[fixed.variants[1 + axis], whole]
         asked, sums = tallies.asked[number], tallies.sums[number]
         if not question.ranked:
             asked[0, :whole] = count
-        told = Tally(population, index, asked.T, sums.T, tallies.named)
+        told = Tally(population, axis, row, asked.T, sums.T, tallies.named)
         hand_over(crowd.state, constants, mechanism, question, told, cells)
         asked[:, :whole] = 0
         sums[:, : mechanism.cells] = 0.0
@@ -135,15 +185,17 @@ def serve(
 ) -> None:
     """Let target users come, choose their arm and answer."""
     state, tallies, constants = crowd.state, crowd.tallies, fixed.constants
-    d, ranking, pair = constants.dimension, fixed.ranking, state.pair
+    ranking, pair, reward = fixed.ranking, state.pair, fixed.reward_mechanism[0]
     order, picks = tallies.order, tallies.picks
+    patterns = constants.axes.patterns[constants.dimension]
     bins, pairs = lay_out(state, tallies, False)
-    mechanism, reward = fixed.mechanisms[bins], fixed.reward_mechanism[0]
-    features = feature_share(mechanism.halves, mechanism.elsewhere, False)
+    whole_share = 0 if fixed.mechanisms[fixed.halves, bins].parts == 2 else state.ask[0]
     reward_share = state.totals[0].reward_share
     for i in range(start, stop):
-        node = leaf_of(state.tree, people.contexts[i])
-        index = draw_index(features, d, rng)
+        node = leaf_of(state, constants, people.contexts[i])
+        axis = draw_axis(state, whole_share, rng)
+        mechanism = fixed.mechanisms[fixed.variants[1 + axis], bins]
+        row = draw_row(constants, axis, mechanism.parts, rng)
         kind = asked_kind(fixed.kinds, fixed.bounds, int(rng.random() * SHARES))
         if constants.public_arms:
             for k in range(constants.arms - 1, 0, -1):
@@ -164,10 +216,10 @@ def serve(
         cell, value = -1, 1.0
         if pair[node, 0] != pair[node, 1]:
             sign = draw_sign(people, i, arm, rng) if question.value != ONE else 0.0
-            half = half_of(state.tree, node, people.contexts[i], index)
+            part, flip = part_of(state, constants, node, people.contexts[i], axis, row)
             whole, second = tallies.first[node, 0], arm == pair[node, 1]
-            cell, value = own_cell(question, whole, sign, second, half, mechanism.halves)
-        number = kind * (1 + d) + index
+            cell, value = own_cell(question, whole, sign, second, part, flip, mechanism.parts)
+        number = kind * patterns + pattern_of(constants, axis, row)
         tallies.answers[number] += 1
         if question.ranked or (constants.certified and number == 0):
             tallies.single[: mechanism.cells] = 0.0
@@ -196,7 +248,7 @@ def add_single(crowd: Crowd, fixed: Fixed, mechanism: Records, number: int, rank
     """
     state, tallies = crowd.state, crowd.tallies
     sums, single = tallies.sums[number], tallies.single
-    halves = 2 if mechanism.halves else 1
+    parts = mechanism.parts
     for index in range(state.totals[0].contested):
         column = 0
         if ranked:
@@ -204,7 +256,7 @@ def add_single(crowd: Crowd, fixed: Fixed, mechanism: Records, number: int, rank
             tallies.asked[number, column, index] += 1
         else:
             tallies.named[index, 0] += abs(single[index])
-        for cell in range(halves * index, halves * (index + 1)):
+        for cell in range(parts * index, parts * (index + 1)):
             sums[column, cell] += single[cell]
 
 
@@ -224,27 +276,33 @@ def contribute(
     bins, pairs = lay_out(state, tallies, True)
     if bins == 0:
         return
+    patterns = constants.axes.patterns[constants.dimension]
     for i in range(start, stop):
-        node, arm = leaf_of(state.tree, rows.contexts[i]), rows.arms[i]
+        node, arm = leaf_of(state, constants, rows.contexts[i]), rows.arms[i]
         kind = asked_kind(fixed.kinds, fixed.bounds, int(rng.random() * SHARES))
         question = constants.questions[kind]
-        mechanism = fixed.mechanisms[pairs if question.by_arm else bins]
-        features = feature_share(mechanism.halves, mechanism.elsewhere, True)
-        index = draw_index(features, constants.dimension, rng)
+        cells = pairs if question.by_arm else bins
+        usual = fixed.mechanisms[fixed.halves, cells]
+        whole_share = logged_share(usual.parts, usual.elsewhere, state.ask[0])
+        axis = draw_axis(state, whole_share, rng)
+        mechanism = fixed.mechanisms[fixed.variants[1 + axis], cells]
+        row = draw_row(constants, axis, mechanism.parts, rng)
         cell, value = -1, 1.0
         if state.pair[node, 0] != state.pair[node, 1] and state.live[node, arm]:
             whole = tallies.first[node, int(question.by_arm)]
             if question.by_arm:
                 whole += state.live[node, :arm].sum()
             sign = draw_sign(rows, i, arm, rng) if question.value != ONE else 0.0
-            half = half_of(state.tree, node, rows.contexts[i], index)
-            cell, value = own_cell(question, whole, sign, arm != 0, half, mechanism.halves)
-        number = kind * (1 + constants.dimension) + index
+            part, flip = part_of(state, constants, node, rows.contexts[i], axis, row)
+            cell, value = own_cell(question, whole, sign, arm != 0, part, flip, mechanism.parts)
+        number = kind * patterns + pattern_of(constants, axis, row)
         tallies.answers[number] += 1
         send(mechanism, cell, value, tallies.sums[number, 0], tallies.order, tallies.picks, rng)
     hand_over_all(crowd, fixed, population, bins, pairs)
     own = pairs if constants.questions[_OUTCOME].by_arm else bins
-    target, variance = fixed.target_mechanisms[bins].variance, fixed.mechanisms[own].variance
+    halves = fixed.halves
+    target = fixed.target_mechanisms[halves, bins].variance
+    variance = fixed.mechanisms[halves, own].variance
     state.totals[0].paid += credit(constants, target, variance, True) * (stop - start)
 
 
@@ -260,7 +318,7 @@ def probabilities(crowd: Crowd, fixed: Fixed, points: Floats, out: Floats) -> No
     state = crowd.state
     out[:] = 0.0
     for p in range(len(points)):
-        node = leaf_of(state.tree, points[p])
+        node = leaf_of(state, fixed.constants, points[p])
         if fixed.constants.public_arms:
             live = state.live[node].sum()
             for k in range(fixed.constants.arms):

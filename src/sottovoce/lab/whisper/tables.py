@@ -12,7 +12,7 @@ from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.whisper.cells import (
     CellMechanism,
     cell_mechanism,
-    may_halve,
+    parts_of,
     reward_mechanism,
 )
 from sottovoce.shared.whisper.questions import menu
@@ -51,16 +51,19 @@ class Fixed(NamedTuple):
     constants: Constants
     kinds: Counts  # (n,) which questions are asked …
     bounds: Counts  # (n,) … by a coin, as in ``Menu`` of shared/whisper/questions.py
-    mechanisms: Records  # (cells + 1,) of MECHANISM, by number of whole cells; [0] stays empty
+    variants: Counts  # (1 + d,) which row of mechanisms a question about no axis and each has
+    mechanisms: Records  # (V, cells + 1) of MECHANISM, by number of whole cells; [:, 0] stays empty
     target_mechanisms: Records  # the same of the target's people
+    halves: int  # the variant of axes with an order, which decides whether whole bins are asked about
     reward_mechanism: Records  # (1,) for people who are asked for their reward
     ranking: Counts  # (K,) the public ranking of the person who came last
 
 
 def tallies_for(state: State, fixed: Constants) -> Tallies:
     """Return room for the answers about every node of a state."""
-    nodes, questions = len(state.live), len(fixed.questions) * (1 + fixed.dimension)
-    cells, columns = 2 * nodes * fixed.arms + 1, fixed.arms if fixed.public_arms else 1
+    nodes, patterns = len(state.live), int(fixed.axes.patterns[fixed.dimension])
+    questions, columns = len(fixed.questions) * patterns, fixed.arms if fixed.public_arms else 1
+    cells = max(2, int(fixed.axes.levels.max())) * nodes * fixed.arms + 1
 
     def counts(*shape: int) -> Counts:
         return np.zeros(shape, dtype=np.int64)
@@ -83,34 +86,44 @@ def tallies_for(state: State, fixed: Constants) -> Tallies:
 def fixed_for(experiment: Experiment, population: int, *, nodes: int) -> Fixed:
     """Return what stands still while people of a population come, with room for so many nodes."""
     asked = menu(experiment, population=population, logged=population > 0)
+    axes, divisions = (None, *range(experiment.dimension)), _divisions(experiment)
     return Fixed(
         constants=constants(experiment),
         kinds=np.array(asked.kinds),
         bounds=np.array(asked.bounds),
+        variants=np.array([divisions.index(parts_of(experiment, axis)) for axis in axes]),
         mechanisms=mechanisms(experiment, population, nodes=nodes),
         target_mechanisms=mechanisms(experiment, 0, nodes=nodes),
+        halves=divisions.index(2) if 2 in divisions else 0,
         reward_mechanism=reward_record(experiment),
         ranking=np.arange(len(experiment.arms)),
     )
 
 
+def _divisions(experiment: Experiment) -> tuple[int, ...]:
+    """Return into how many parts whole cells may be divided; 1 comes first."""
+    axes = (None, *range(experiment.dimension))
+    return tuple(sorted({parts_of(experiment, axis) for axis in axes}))
+
+
 def mechanisms(experiment: Experiment, population: int, *, nodes: int) -> Records:
-    """Return the devices' own mechanism for each number of whole cells."""
+    """Return the devices' own mechanism for each division and number of whole cells."""
     cells = nodes if population == 0 else nodes * len(experiment.arms)
     return _mechanisms(
-        experiment.populations[population].epsilon, cells, halve=may_halve(experiment)
+        experiment.populations[population].epsilon, cells, _divisions(experiment)
     )
 
 
 @lru_cache(maxsize=64)
-def _mechanisms(epsilon: float, cells: int, *, halve: bool) -> Records:
-    table = np.zeros(cells + 1, dtype=MECHANISM).view(np.recarray)
-    for whole in range(1, cells + 1):
-        table[whole] = mechanism_record(cell_mechanism(epsilon, whole, may_halve=halve))
+def _mechanisms(epsilon: float, cells: int, divisions: tuple[int, ...]) -> Records:
+    table = np.zeros((len(divisions), cells + 1), dtype=MECHANISM).view(np.recarray)
+    for variant, parts in enumerate(divisions):
+        for whole in range(1, cells + 1):
+            table[variant, whole] = mechanism_record(cell_mechanism(epsilon, whole, parts=parts))
     return table
 
 
 def reward_record(experiment: Experiment) -> Records:
     """Return the mechanism for people who are asked for their reward."""
-    plain = CellMechanism(reward_mechanism(experiment), halves=False, elsewhere=False)
+    plain = CellMechanism(reward_mechanism(experiment), parts=1, elsewhere=False)
     return np.array([mechanism_record(plain)], dtype=MECHANISM).view(np.recarray)

@@ -1,9 +1,15 @@
 """The cells that a question is about in one release, and the mechanism for so many cells.
 
-A question may be about one feature: in which half of the bin along it is the person? At a large ε
-each half is a cell of its own, and everybody is asked about some feature. At a small ε more cells
-would add noise. There the value changes its sign in the lower half, so that the answers measure the
-difference of the halves, and only some people are asked (of logged rows, more than half).
+A question may be about one axis of the contexts. It is then a public ±1 function of it, or it has a
+cell for each part of the bin:
+
+    a number, or levels in order   which half of the bin is the person in?
+    levels without order           which level does the person have?
+
+At a large ε each part is a cell of its own. At a small ε more cells would add noise. There the
+value changes its sign: in the lower half, so that the answers measure the difference of the halves;
+or where the row of a Hadamard matrix has a minus for the person's level. Rows are orthogonal, so
+that over all rows the answers measure each level by itself (``pattern_sign``).
 
 People who have no cell of their own (their bin is settled, or their logged arm was dropped) answer
 too. At a small ε they send noise (the mechanism's null). At a larger one they are in one cell more,
@@ -18,59 +24,53 @@ from typing import cast
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import BinPolicy, Release
 from sottovoce.shared.whisper import Whisper
+from sottovoce.shared.whisper.axes import slots_of
 from sottovoce.shared.whisper.subset import SignedSubset, signed_subset
-from sottovoce.shared.whisper.tuning import (
-    FEATURE_SHARE,
-    HALVES_WORTH,
-    LOGGED_FEATURE_SHARE,
-    SHARES,
-)
+from sottovoce.shared.whisper.tuning import HALVES_WORTH
 
 
 @dataclass(frozen=True, slots=True)
 class CellMechanism:
-    """The mechanism for some cells, with or without halves and "elsewhere"."""
+    """The mechanism for some whole cells, each of one part or several, with or without "elsewhere".
+    """
 
     mechanism: SignedSubset
-    halves: bool
+    parts: int
     elsewhere: bool
 
 
 @lru_cache(maxsize=65536)
-def cell_mechanism(epsilon: float, cells: int, *, may_halve: bool) -> CellMechanism:
-    """Return the mechanism for so many whole cells: bins, or (bin, arm) pairs."""
+def cell_mechanism(epsilon: float, cells: int, *, parts: int) -> CellMechanism:
+    """Return the mechanism for so many whole cells: bins, or (bin, arm) pairs.
+
+    parts: how many parts each has along the axis of the question, which become cells if that pays.
+    """
     plain = signed_subset(epsilon, cells)
     # Up to a = 3 the best sets hold every cell; beyond, "elsewhere" pays for itself.
     if plain.told <= 3 * plain.other:
-        return CellMechanism(plain, halves=False, elsewhere=False)
-    whole, halved = signed_subset(epsilon, cells + 1), signed_subset(epsilon, 2 * cells + 1)
+        return CellMechanism(plain, parts=1, elsewhere=False)
+    whole, divided = signed_subset(epsilon, cells + 1), signed_subset(epsilon, parts * cells + 1)
     usual = whole.noise + (whole.inside - whole.noise) / cells
-    as_halves = 2 * halved.noise + (halved.inside - halved.noise) / cells
-    if may_halve and as_halves < HALVES_WORTH * usual:
-        return CellMechanism(halved, halves=True, elsewhere=True)
-    return CellMechanism(whole, halves=False, elsewhere=True)
+    if parts == 2:  # the variance of the whole
+        worth = 2 * divided.noise + (divided.inside - divided.noise) / cells < HALVES_WORTH * usual
+    else:  # the variance of one level
+        worth = divided.noise + (divided.inside - divided.noise) / (parts * cells) < usual
+    if parts > 1 and worth:
+        return CellMechanism(divided, parts=parts, elsewhere=True)
+    return CellMechanism(whole, parts=1, elsewhere=True)
+def parts_of(experiment: Experiment, axis: int | None) -> int:
+    """Return how many parts a bin may have as cells along an axis.
 
-
-def may_halve(experiment: Experiment) -> bool:
-    """Say whether halves may be cells: a certificate counts answers about whole bins only."""
-    return cast(Whisper, experiment.settings).guarantee != "certified"
+    A certificate counts answers about whole bins only, and has no use for parts.
+    """
+    if axis is None or cast(Whisper, experiment.settings).guarantee == "certified":
+        return 1
+    return slots_of(experiment).levels[axis] or 2
 
 
 def reward_mechanism(experiment: Experiment) -> SignedSubset:
     """Return the mechanism for the one cell of REWARD, in which every person of the target is."""
     return signed_subset(experiment.epsilon, 1)
-
-
-def feature_share(halves: bool, elsewhere: bool, logged: bool) -> int:
-    """Return how many people of SHARES are asked about a feature.
-
-    In a jump-start nobody waits for the arms to be compared, and bins are split by what features
-    show. So at a small ε, where one question takes the place of another, most logged rows are asked
-    about a feature.
-    """
-    if halves:
-        return SHARES
-    return LOGGED_FEATURE_SHARE if logged and not elsewhere else FEATURE_SHARE
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,22 @@ class CellLayout:
 
     bins: tuple[BinPolicy, ...]
     by_arm: bool
-    mechanism: CellMechanism
+    whole: int
+    experiment: Experiment
+    population: int
+
+    def mechanism(self, axis: int | None) -> CellMechanism:
+        """Return the mechanism for a question about an axis, or about none."""
+        epsilon = self.experiment.populations[self.population].epsilon
+        return cell_mechanism(epsilon, self.whole, parts=parts_of(self.experiment, axis))
+
+    @property
+    def halves(self) -> CellMechanism:
+        """The mechanism for axes with an order, if there are any; it decides how many people are
+        asked about no axis.
+        """
+        ordered = [axis for axis, levels in enumerate(slots_of(self.experiment).levels) if not levels]
+        return self.mechanism(ordered[0] if ordered else None)
 
     @cached_property
     def indices(self) -> Mapping[tuple[str, int | None], int]:
@@ -108,6 +123,4 @@ def lay_out(
     cells = sum(len(policy.live) if by_arm else 1 for policy in bins)
     if cells == 0:
         return None
-    epsilon = experiment.populations[population].epsilon
-    mechanism = cell_mechanism(epsilon, cells, may_halve=may_halve(experiment))
-    return CellLayout(bins, by_arm, mechanism)
+    return CellLayout(bins, by_arm, cells, experiment, population)

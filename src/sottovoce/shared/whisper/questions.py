@@ -29,12 +29,14 @@ says how many are asked.
 A question may also be about the halves of the bin along one feature (``cells.py``).
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 from sottovoce.shared.errors import Rejection, ReportRejected, must
 from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.whisper.axes import slots_of
 from sottovoce.shared.whisper.tuning import (
     COUNT_SHARE,
     COUNT_SHARE_UNKNOWN,
@@ -175,25 +177,35 @@ def menu(experiment: Experiment, *, population: int, logged: bool) -> Menu:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question: its kind, and the feature along which bins are halved, if any."""
+    """One question: its kind, the axis that it is about, if any, and the pattern of signs.
+
+    row: of the Hadamard matrix, for an axis whose levels have no order (``axes.py``).
+    """
 
     kind: int
-    feature: int | None = None
+    axis: int | None = None
+    row: int = 0
 
-    def number(self, dimension: int) -> int:
+    def number(self, experiment: Experiment) -> int:
         """Return the question's number on the wire."""
-        return self.kind * (1 + dimension) + (0 if self.feature is None else 1 + self.feature)
+        patterns = slots_of(experiment).patterns
+        pattern = 0 if self.axis is None else patterns[self.axis] + self.row
+        return self.kind * patterns[-1] + pattern
 
 
 def question_of(number: int, experiment: Experiment) -> Question:
     """Read a question's number, and refuse one that the experiment does not ask."""
-    kind, slot = divmod(number, 1 + experiment.dimension)
+    patterns = slots_of(experiment).patterns
+    kind, pattern = divmod(number, patterns[-1])
     asked = questions_of(experiment)
     if kind not in asked:
         names = ", ".join(entry.name for entry in asked.values())
         rule = f"be one that its experiment asks ({names})"
         raise ReportRejected(Rejection.UNKNOWN_QUESTION, must("a report's question", rule, number))
-    if slot and asked[kind].cells == EVERYBODY:
-        rule = "be about no feature where everybody is in one cell"
+    if pattern and asked[kind].cells == EVERYBODY:
+        rule = "be about no axis where everybody is in one cell"
         raise ReportRejected(Rejection.UNKNOWN_QUESTION, must("a report's question", rule, number))
-    return Question(kind, slot - 1 if slot else None)
+    if pattern == 0:
+        return Question(kind)
+    axis = bisect_right(patterns, pattern) - 1
+    return Question(kind, axis, pattern - patterns[axis])

@@ -65,6 +65,21 @@ HALVES_WORTH = 1.3
 Halves at all: era 1, R 0.217 / 0.39 without, 0.193 / 0.39 with. The number itself is a guess.
 """
 
+ASK = 1024
+"""The unit of the shares of axes in a release. Not tuned."""
+
+ASK_PER_AXIS = 0.15
+"""The share of people who are asked about an axis, for each axis in question and one more …"""
+
+ASK_MOST = 0.8
+"""… and at most."""
+
+FEW_MATTER = 2.0
+"""How many axes are expected to matter."""
+
+LEVEL_MASS_DEVIATION = 0.5
+"""Prior standard deviation of the share of a level."""
+
 # Before anything is known, and from parent to child (estimate/whisper/smoothing.py).
 
 REWARD_DEVIATION = 0.25
@@ -144,6 +159,9 @@ SPLIT_BELOW = 0.3
 
 Tried 0.15, 0.3, 0.6. Era 2, R: 0.164 / 0.55, 0.156 / 0.43, 0.153 / 0.41, the last no better on T.
 """
+
+SPLIT_KNOWN = 0.5
+"""Split only if the most that is seen along one axis is so much of the doubt along all of them."""
 
 SLOPE_DOUBT = 0.3
 """The share of a slope's variance that counts when the feature of a split is chosen.
