@@ -11,13 +11,19 @@ from sottovoce.estimate.diagnosis import Diagnosis
 from sottovoce.estimate.history import DatedEvent
 from sottovoce.estimate.learner import Learner
 from sottovoce.lab.driver import AnyPolicy, Driver
-from sottovoce.lab.environments import Counts, Environment, Floats, behaviour, means_at
+from sottovoce.lab.environments import (
+    Counts,
+    Environment,
+    Floats,
+    behaviour,
+    means_at,
+    schema_of,
+)
 from sottovoce.lab.methods import Playable, method_of
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, Requirement, must
 from sottovoce.shared.experiment import Experiment, Population
 from sottovoce.shared.release import Release
-from sottovoce.shared.schema import Numeric
 
 LOOK_AGAIN = 1.1
 """By how much the people have grown when a diagnosis is looked at again; at first, after 1000."""
@@ -157,7 +163,7 @@ def simulate(
     played = method_of(method)
     experiment = Experiment(
         arms=[f"arm {k}" for k in range(environment.arms)],
-        context=[Numeric(f"x{axis + 1}", 0, 1) for axis in range(environment.dimension)],
+        context=schema_of(environment),
         epsilon=epsilon,
         horizon=n,
         auxiliary=[
