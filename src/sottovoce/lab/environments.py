@@ -6,7 +6,8 @@ Rewards are 1 with probability ``means`` and 0 otherwise, unless it also has a m
 One whose people are not drawn one by one from a law has a method ``deal(rng, n) -> contexts (n, d),
 means (n, K)``, which is asked instead of the two (``Deck`` in lab/data/sample.py). One whose
 features are not numbers from 0 to 1 has them as ``features``, a sequence of the schema's: level i
-of L is at (i + 1/2)/L.
+of L is at (i + 1/2)/L. One that changes while people come has ``changes`` and ``at``: see
+lab/drift.py.
 """
 
 from collections.abc import Sequence
@@ -193,6 +194,15 @@ def schema_of(environment: Environment) -> Sequence[Feature]:
     numbers = [Numeric(f"x{axis + 1}", 0, 1) for axis in range(environment.dimension)]
     features: Sequence[Feature] = getattr(environment, "features", numbers)
     return features
+
+
+def world_at(environment: Environment, people: int) -> Environment:
+    """Return an environment as it is when so many people have come."""
+    at = getattr(environment, "at", None)
+    if at is None:
+        return environment
+    now: Environment = at(people)
+    return now
 
 
 def behaviour(arms: int, kappa: float) -> Floats:

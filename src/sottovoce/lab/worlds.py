@@ -1,7 +1,8 @@
 """Worlds beyond the paper's: many features, levels, long tails, rows that mislead in places.
 
 Some stand alone; others wrap an environment and change one thing about it. Those that wrap draw
-rewards that are 0 or 1, whatever the wrapped environment does.
+rewards that are 0 or 1, whatever the wrapped environment does. Worlds that change while people come
+are in lab/drift.py.
 """
 
 from collections.abc import Sequence
@@ -80,6 +81,52 @@ class Linear:
 
 
 @dataclass(frozen=True, slots=True)
+class Stripes:
+    """Two arms that take turns along the first feature, on uniform contexts.
+
+    f_k(x) = 1/2 ± 0.4·sin(π·turns·x¹): as many stripes of the same width as there are turns.
+    """
+
+    turns: int
+    dimension: int = 2
+    arms: int = field(default=2, init=False)
+
+    def contexts(self, rng: np.random.Generator, n: int) -> Floats:
+        """Draw uniform contexts."""
+        return rng.random((n, self.dimension))
+
+    def means(self, contexts: Floats) -> Floats:
+        """Return two waves."""
+        wave = 0.4 * np.sin(np.pi * self.turns * contexts[:, 0])
+        return np.stack([0.5 + wave, 0.5 - wave], axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Xor:
+    """Two arms whose order depends on two features, neither of which says anything alone.
+
+    f_k(x) = 1/2 ± effect·sign((x¹ - 1/2)(x² - 1/2)), on uniform contexts.
+    """
+
+    dimension: int = 6
+    effect: float = 0.3
+    arms: int = field(default=2, init=False)
+
+    def __post_init__(self) -> None:
+        check.whole_number(self.dimension, what="the dimension", least=2)
+        _check_effect(self.effect)
+
+    def contexts(self, rng: np.random.Generator, n: int) -> Floats:
+        """Draw uniform contexts."""
+        return rng.random((n, self.dimension))
+
+    def means(self, contexts: Floats) -> Floats:
+        """Return 1/2 ± effect."""
+        above = self.effect * np.sign((contexts[:, 0] - 0.5) * (contexts[:, 1] - 0.5))
+        return np.stack([0.5 + above, 0.5 - above], axis=1)
+
+
+@dataclass(frozen=True, slots=True)
 class LevelsInTurns:
     """Two arms, and one feature with L equally likely levels that have no order.
 
@@ -95,8 +142,7 @@ class LevelsInTurns:
 
     def __post_init__(self) -> None:
         check.whole_number(self.levels, what="levels", least=2)
-        if not 0 <= self.effect <= 0.5:
-            raise ExperimentError(must("effect", "lie in [0, 1/2]", self.effect))
+        _check_effect(self.effect)
 
     @property
     def features(self) -> Sequence[Feature]:
@@ -186,7 +232,8 @@ class PartlyOther:
     axis: int = 1
 
     def __post_init__(self) -> None:
-        check_share(self.share)
+        if not 0 <= self.share <= 1:
+            raise ExperimentError(must("share", "lie in [0, 1]", self.share))
         if not 0 <= self.axis < self.environment.dimension:
             rule = f"be one of the {self.environment.dimension} of the environment, from 0 on"
             raise ExperimentError(must("axis", rule, self.axis))
@@ -217,7 +264,6 @@ class PartlyOther:
         return np.where(there, np.roll(means, -1, axis=1), means)
 
 
-def check_share(share: float) -> None:
-    """Refuse what is no share."""
-    if not 0 <= share <= 1:
-        raise ExperimentError(must("share", "lie in [0, 1]", share))
+def _check_effect(effect: float) -> None:
+    if not 0 <= effect <= 0.5:
+        raise ExperimentError(must("effect", "lie in [0, 1/2]", effect))
