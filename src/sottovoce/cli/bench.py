@@ -18,6 +18,7 @@ from sottovoce.cli.app import (
     say,
     say_json,
 )
+from sottovoce.shared.errors import ExperimentError, must
 
 
 class Speed(Command, extra="lab"):
@@ -98,7 +99,7 @@ class Service(Command, extra="lab,server"):
 
 
 class Regret(Command, extra="lab"):
-    """Print what people lose: on the paper's cells, or on the tuning problems."""
+    """Print what people lose: on the paper's cells, the tuning problems, or other worlds."""
 
     reps: int = option(20, "Runs of each cell and method.")
     models: str = option("exponential,symmetric", "The paper's models, with commas.")
@@ -106,6 +107,10 @@ class Regret(Command, extra="lab"):
     problems: bool = option(
         False, "On the tuning problems instead of the paper's cells.", "--problems"
     )
+    worlds: bool = option(
+        False, "In worlds beyond the paper's, beside the limits of each.", "--worlds"
+    )
+    only: str | None = option(None, "With --worlds: those with this in their name.")
     published: Path | None = option(
         None,
         "A CSV of the authors' means, to compare with; only its cells are run.",
@@ -120,6 +125,11 @@ class Regret(Command, extra="lab"):
     as_json: AsJson = False
 
     def __call__(self) -> None:
+        if self.worlds:
+            self._in_worlds()
+            return
+        if self.only is not None:
+            raise ExperimentError(must("--only", "come with --worlds", repr(self.only)))
         from sottovoce.lab.regret import benches, cells, tables
 
         names = names_in(self.methods) or cells.METHODS
@@ -148,6 +158,20 @@ class Regret(Command, extra="lab"):
             *tables.summary_lines(measured),
             *(tables.warnings(measured) if self.problems else ()),
         ):
+            say(line)
+
+    def _in_worlds(self) -> None:
+        from sottovoce.lab.regret import cells, tables, worlds
+
+        names = names_in(self.methods) or worlds.METHODS
+        options = cells.Options(self.reps, names, self.workers, self.engine, self.out)
+        found = worlds.in_worlds(options, only=self.only)
+        if self.as_json:
+            say_json(worlds.as_json(found))
+            return
+        for table in tables.world_tables(found):
+            console.print(table)
+        for line in tables.limit_lines(found):
             say(line)
 
 

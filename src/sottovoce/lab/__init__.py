@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sottovoce.lab.data.playing import play, reward_at
     from sottovoce.lab.data.sample import DataSet, Sample
     from sottovoce.lab.data.table import Table
+    from sottovoce.lab.drift import SlowDrift, SuddenDrift
     from sottovoce.lab.driver import Policy
     from sottovoce.lab.environments import (
         Environment,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from sottovoce.lab.local_server import LocalServer, running
     from sottovoce.lab.simulation import Auxiliary, PlayOptions, Result, SimulateOptions, simulate
     from sottovoce.lab.sweeps import Run, sweep
+    from sottovoce.lab.worlds import LevelsInTurns, LongTails, PartlyOther, Stripes, Widened, Xor
 
 __all__ = [
     "Abse",
@@ -49,9 +51,12 @@ __all__ = [
     "Effort",
     "Environment",
     "Exponential",
+    "LevelsInTurns",
     "Linear",
     "LocalServer",
+    "LongTails",
     "Neural",
+    "PartlyOther",
     "People",
     "PlayOptions",
     "Policy",
@@ -62,8 +67,13 @@ __all__ = [
     "Shifted",
     "SimulateOptions",
     "Slope",
+    "SlowDrift",
+    "Stripes",
+    "SuddenDrift",
     "Symmetric",
     "Table",
+    "Widened",
+    "Xor",
     "compare",
     "play",
     "regret_at_random",
@@ -79,12 +89,14 @@ _MODULES = {
     "sottovoce.lab.data.playing": "play reward_at",
     "sottovoce.lab.data.sample": "DataSet Sample",
     "sottovoce.lab.data.table": "Table",
+    "sottovoce.lab.drift": "SlowDrift SuddenDrift",
     "sottovoce.lab.driver": "Policy",
     "sottovoce.lab.environments": "Environment Exponential People Rows Shifted Slope Symmetric"
     " regret_at_random",
     "sottovoce.lab.local_server": "LocalServer running",
     "sottovoce.lab.simulation": "Auxiliary PlayOptions Result SimulateOptions simulate",
     "sottovoce.lab.sweeps": "Run sweep",
+    "sottovoce.lab.worlds": "LevelsInTurns LongTails PartlyOther Stripes Widened Xor",
 }
 """The public names that each module has."""
 

@@ -41,12 +41,21 @@ The result has the policy as ``result.policy``. If it has ``release()``, ``histo
 A compiled policy has a loop of its own: see ``lab/loop.py``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 
-from sottovoce.lab.environments import Counts, Environment, Floats, People, Rows, draw_people
+from sottovoce.lab.environments import (
+    Counts,
+    Environment,
+    Floats,
+    People,
+    Rows,
+    draw_people,
+    world_at,
+)
 from sottovoce.lab.loop import (
     RELEASES,
     SERVED,
@@ -163,9 +172,11 @@ class Driver:
             self._drive(self._driven.loop.contribute, rows, population, trace, population)
 
     def serve(self, environment: Environment, users: int) -> None:
-        """Let target users come."""
-        for size in _blocks(users):
-            self.serve_people(draw_people(environment, self.world, size))
+        """Let target users come. Where the world changes while they do, a block ends."""
+        changes = [each - self.served for each in getattr(environment, "changes", ())]
+        for size in _blocks(users, ends=changes):
+            now = world_at(environment, self.served)
+            self.serve_people(draw_people(now, self.world, size))
         if self.waiting:  # people after the last release
             trace = self._trace(1)
             self.look(self._points, trace.policies[0])
@@ -221,5 +232,11 @@ class Driver:
         self.policies.append(trace.policies[:releases])
 
 
-def _blocks(users: int) -> list[int]:
-    return [min(BLOCK, users - start) for start in range(0, users, BLOCK)]
+def _blocks(users: int, *, ends: Iterable[int] = ()) -> list[int]:
+    """Return the sizes of the blocks; one of them ends after each of ``ends`` users."""
+    edges = [0, *sorted({each for each in ends if 0 < each < users}), users]
+    return [
+        min(BLOCK, stop - first)
+        for start, stop in pairwise(edges)
+        for first in range(start, stop, BLOCK)
+    ]

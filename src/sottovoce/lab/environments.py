@@ -4,9 +4,13 @@ An environment is any object with the four members of ``Environment``; nothing i
 Rewards are 1 with probability ``means`` and 0 otherwise, unless it also has a method
 ``rewards(rng, contexts, arm) -> (n,)`` with values in [0, 1], for n people who all get one arm.
 One whose people are not drawn one by one from a law has a method ``deal(rng, n) -> contexts (n, d),
-means (n, K)``, which is asked instead of the two (``Deck`` in lab/data/sample.py).
+means (n, K)``, which is asked instead of the two (``Deck`` in lab/data/sample.py). One whose
+features are not numbers from 0 to 1 has them as ``features``, a sequence of the schema's: level i
+of L is at (i + 1/2)/L. One that changes while people come has ``changes`` and ``at``: see
+lab/drift.py.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -14,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.shared.errors import ExperimentError, must
+from sottovoce.shared.schema import Feature, Numeric
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -182,6 +187,22 @@ class Shifted:
         d, gamma = self.dimension, self.gamma
         far = np.abs(contexts - 0.5).max(axis=-1)
         return np.asarray(2**gamma * (d + gamma) / d * far**gamma)
+
+
+def schema_of(environment: Environment) -> Sequence[Feature]:
+    """Return the features of an environment: its own, or numbers from 0 to 1."""
+    numbers = [Numeric(f"x{axis + 1}", 0, 1) for axis in range(environment.dimension)]
+    features: Sequence[Feature] = getattr(environment, "features", numbers)
+    return features
+
+
+def world_at(environment: Environment, people: int) -> Environment:
+    """Return an environment as it is when so many people have come."""
+    at = getattr(environment, "at", None)
+    if at is None:
+        return environment
+    now: Environment = at(people)
+    return now
 
 
 def behaviour(arms: int, kappa: float) -> Floats:

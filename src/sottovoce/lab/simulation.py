@@ -11,13 +11,20 @@ from sottovoce.estimate.diagnosis import Diagnosis
 from sottovoce.estimate.history import DatedEvent
 from sottovoce.estimate.learner import Learner
 from sottovoce.lab.driver import AnyPolicy, Driver
-from sottovoce.lab.environments import Counts, Environment, Floats, behaviour, means_at
+from sottovoce.lab.environments import (
+    Counts,
+    Environment,
+    Floats,
+    behaviour,
+    means_at,
+    schema_of,
+    world_at,
+)
 from sottovoce.lab.methods import Playable, method_of
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, Requirement, must
 from sottovoce.shared.experiment import Experiment, Population
 from sottovoce.shared.release import Release
-from sottovoce.shared.schema import Numeric
 
 LOOK_AGAIN = 1.1
 """By how much the people have grown when a diagnosis is looked at again; at first, after 1000."""
@@ -56,6 +63,7 @@ class SimulateOptions(PlayOptions, total=False):
     """What ``simulate`` may be given besides, and explains."""
 
     auxiliary: Sequence[Auxiliary]
+    half_life: int
     not_private_leaking_noise: bool
 
 
@@ -68,6 +76,7 @@ class _Options:
     heed: bool = False
     points: Sequence[Sequence[float]] = ()
     auxiliary: Sequence[Auxiliary] = ()
+    half_life: int | None = None
     not_private_leaking_noise: bool = False
 
 
@@ -96,6 +105,12 @@ class Result:
     reports: tuple[int, ...]
     heeded: int | None = None
     warning: Diagnosis | None = None
+
+    def regret_since(self, people: int) -> float:
+        """Return what was lost after so many people had come, by the last release until then."""
+        releases = int(np.searchsorted(self.people, people, side="right"))
+        before = self.regret[releases - 1] if releases else 0.0
+        return float(self.regret[-1] - before)
 
     @cached_property
     def diagnosis(self) -> Diagnosis | None:
@@ -146,6 +161,7 @@ def simulate(
     heed: let the diagnosis be looked at as people come, and go on without auxiliary data, with a
         new learner, as soon as one of the populations seems to mislead; with ``whisper`` only.
     points: places of [0, 1]^d at which to follow the local regret and the arms.
+    half_life: after how many people a report counts half, for worlds that change.
     not_private_leaking_noise: NOT PRIVATE. Only the people inside a bin add noise to it, as in
         the authors' experiments. It exists to reproduce their figures; no device can do it.
     """
@@ -157,8 +173,7 @@ def simulate(
     played = method_of(method)
     experiment = Experiment(
         arms=[f"arm {k}" for k in range(environment.arms)],
-        context=getattr(environment, "features", None)
-        or [Numeric(f"x{axis + 1}", 0, 1) for axis in range(environment.dimension)],
+        context=schema_of(environment),
         epsilon=epsilon,
         horizon=n,
         auxiliary=[
@@ -173,6 +188,7 @@ def simulate(
         method=played.settings,
         release_every=chosen.release_every,
         seed=seed,
+        **_only_if_given(half_life=chosen.half_life),
     )
     worlds = [_world_of(each, environment) for each in chosen.auxiliary]
     policy = played.begin(experiment)
@@ -181,7 +197,6 @@ def simulate(
     if chosen.heed:
         _ability(policy, "diagnosis", must("heed", "be asked of whisper alone", played))
     points = _check_points(experiment, chosen.points)
-    means = means_at(environment, points)
     driver = Driver(policy, experiment, points)
     for m in _order(experiment, chosen.order):
         rows = chosen.auxiliary[m]
@@ -197,13 +212,13 @@ def simulate(
         driver.serve(environment, n - driver.served)
     people = np.concatenate(driver.people)
     since_last = np.diff(people, prepend=0)[:, np.newaxis, np.newaxis]
-    pulled = np.cumsum(np.concatenate(driver.policies) * since_last, axis=0)
-    lost = means.max(axis=1, keepdims=True) - means
+    pulls = np.concatenate(driver.policies) * since_last
+    lost = _losses(environment, points, since=people - since_last[:, 0, 0])
     return Result(
         people=people,
         regret=np.concatenate(driver.regret),
-        local_regret=(pulled * lost).sum(axis=2),
-        arm_ratios=pulled / people[:, np.newaxis, np.newaxis],
+        local_regret=np.cumsum((pulls * lost).sum(axis=2), axis=0),
+        arm_ratios=np.cumsum(pulls, axis=0) / people[:, np.newaxis, np.newaxis],
         experiment=experiment,
         method=played.name,
         policy=driver.policy,
@@ -211,6 +226,21 @@ def simulate(
         heeded=heeded,
         warning=warning,
     )
+
+
+def _only_if_given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _losses(environment: Environment, points: Floats, *, since: Counts) -> Floats:
+    """Return what each arm loses at each point in each release, (R, P, K); or (1, P, K) for all.
+
+    since: how many people had come when each release began.
+    """
+    changing = hasattr(environment, "at")
+    worlds = [world_at(environment, int(each)) for each in (since if changing else since[:1])]
+    means = np.stack([means_at(world, points) for world in worlds])
+    return np.asarray(means.max(axis=2, keepdims=True) - means)
 
 
 def _world_of(auxiliary: Auxiliary, target: Environment) -> Environment:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from sottovoce.lab.means import Mean
 from sottovoce.lab.regret.cells import PUBLISHED, RANDOM, RegretCell, name_of, summarise
+from sottovoce.lab.regret.worlds import Shared
 
 SHARE = "regret as a share of what arms at random lose"
 
@@ -110,6 +111,45 @@ def warnings(cells: Sequence[RegretCell]) -> Iterator[str]:
 
 def _plus_minus(mean: Mean) -> str:
     return f"{mean.mean:,.0f} ± {mean.standard_error or 0:,.0f}"
+
+
+def world_tables(found: Sequence[Shared]) -> Iterator[Group]:
+    """Yield one table: worlds and ε down; the share of random, its limit and whether it holds."""
+    methods = list(dict.fromkeys(each.method for each in found))
+    several = len(methods) > 1
+    table = new_table("world", "ε", *(("method",) if several else ()), "share", "limit", "holds")
+    for world, rows in groupby(found, key=lambda each: each.world):
+        for number, each in enumerate(sorted(rows, key=lambda each: each.epsilon)):
+            where = ["" if number else world, f"{each.epsilon:g}"]
+            holds = {True: "yes", False: "NO", None: ""}[each.holds]
+            method = [each.method] if several else []
+            table.add_row(*where, *method, _share(each), _allowed(each), holds)
+        table.add_section()
+    yield Group(Text(f"{', '.join(methods)}: {SHARE}", style="bold"), table, "")
+
+
+def limit_lines(found: Sequence[Shared]) -> Iterator[str]:
+    """Yield a line for each limit that does not hold, and how many do."""
+    for each in found:
+        if each.limit is not None and not each.holds:
+            of = "" if each.limit.of is None else f" = {each.limit.most:g} × {each.limit.of}"
+            yield (
+                f"! {each.method} loses more than its limit: {each.world}, ε = {each.epsilon:g},"
+                f" {_share(each)} against {each.allowed:.3f}{of}"
+            )
+    with_limit = [each for each in found if each.limit is not None]
+    yield f"{sum(each.holds is True for each in with_limit)} of {len(with_limit)} limits hold."
+
+
+def _share(each: Shared) -> str:
+    return f"{each.share.mean:.3f} ±{each.share.standard_error or 0:.3f}"
+
+
+def _allowed(each: Shared) -> str:
+    if each.limit is None:
+        return ""
+    factor = "" if each.limit.of is None else f" ({each.limit.most:g} ×)"
+    return f"≤ {each.allowed:.3f}{factor}"
 
 
 def new_table(*columns: str) -> Table:
