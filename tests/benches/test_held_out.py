@@ -50,7 +50,11 @@ def constant_in(package: Path, room: str) -> tuple[Path, str, str]:
 
 
 @pytest.mark.parametrize(
-    "room", ["shared/**/*.py", "estimate/**/*.py", "lab/baselines/*.py", "lab/problems.py"]
+    "room",
+    [
+        *("shared/**/*.py", "estimate/**/*.py", "lab/baselines/*.py"),
+        *("lab/problems.py", "lab/drift.py"),
+    ],
 )
 def test_a_changed_constant_draws_other_problems(elsewhere: Path, room: str) -> None:
     before = rules.rules_digest(elsewhere)
