@@ -81,7 +81,7 @@ def look(options: Options, *, problems: int, record: Path, again: bool = False) 
         )
     # Runs are not kept: nothing can be seen before the look is recorded.
     cells = measure(
-        [_place(made["rules"], number) for number in range(problems)],
+        [place_of(made["rules"], number) for number in range(problems)],
         options,
         task=regret_of_draw,
         paired_by=("rules", "problem"),
@@ -119,7 +119,8 @@ def shares(cells: Sequence[RegretCell]) -> dict[str, dict[str, dict[str, Any]]]:
     }
 
 
-def _place(rules: str, number: int) -> Place:
+def place_of(rules: str, number: int) -> Place:
+    """Return where a problem is measured, and by which methods."""
     drawn = draw_problem(rules, number)
     where = (drawn.group, drawn.name, drawn.auxiliary_name, drawn.epsilon, drawn.n)
     settings = {
