@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sottovoce.lab.drift import SlowDrift, SuddenDrift
 from sottovoce.lab.environments import Environment, Floats, regret_at_random, schema_of
+from sottovoce.lab.missing import Missing
 from sottovoce.lab.problems import (
     Arrivals,
     Curves,
@@ -29,7 +30,7 @@ from sottovoce.lab.problems import (
 from sottovoce.lab.simulation import Auxiliary
 from sottovoce.lab.worlds import LongTails, PartlyOther
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.schema import Categorical, Feature
+from sottovoce.shared.schema import Categorical, Feature, Numeric
 
 LEAST_LOSS = 0.01
 """A world in which arms at random lose less per person is drawn again: nothing could be seen."""
@@ -41,10 +42,17 @@ of rewards that are a third another world's; of another world's altogether."""
 PLAIN = 0.5
 """How often a problem is of no harder family."""
 
-FAMILIES = ("many features", "levels", "long tails", "rows wrong in places", "drift")
+OPTIONAL = "optional" in {each.name for each in fields(Numeric)}
+"""Whether a feature can be missing."""
+
+FAMILIES = (
+    *("many features", "levels", "long tails", "rows wrong in places", "drift"),
+    *(("missing values",) if OPTIONAL else ()),
+)
 """Harder families, each as likely as the others: 7 to 50 features; one that matters has levels
 without an order; features with long tails; auxiliary rows whose best arms are others in a part of
-the space; best arms that change while people come, at once or slowly."""
+the space; best arms that change while people come, at once or slowly; values of the first feature
+that are missing, at random or not."""
 
 HALF_LIFE = "half_life" in {each.name for each in fields(Experiment)}
 """Whether an experiment can be told that the world drifts."""
@@ -238,6 +246,9 @@ class _Draw:
         if self.family == "long tails":
             sigma = float(self.rng.uniform(0.5, 1.5))
             return lambda world: LongTails(world, sigma)
+        if self.family == "missing values":
+            share, matters = float(self.rng.uniform(0.1, 0.5)), bool(self.rng.random() < 0.5)
+            return lambda world: Missing(world, share, matters)
         return lambda world: world
 
     def drifting(self, world: Environment, n: int) -> Environment:

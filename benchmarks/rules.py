@@ -16,7 +16,8 @@ DRAW = Path(__file__).with_name("generated.py")
 
 RULES = (
     *("shared/**/*.py", "device/**/*.py", "estimate/**/*.py"),
-    *("lab/baselines/**/*.py", "lab/problems.py", "lab/worlds.py", "lab/drift.py"),
+    *("lab/baselines/**/*.py", "lab/problems.py"),
+    *("lab/worlds.py", "lab/drift.py", "lab/missing.py"),
 )
 """What decides how much people lose: all that devices and learners run by, the baselines they are
 compared with, and what problems are made of."""

@@ -15,6 +15,7 @@ from sottovoce.lab.environments import (
     draw_people,
     regret_at_random,
 )
+from sottovoce.lab.missing import Missing
 from sottovoce.lab.worlds import PartlyOther
 
 
@@ -152,6 +153,8 @@ def test_drifts_are_sudden_or_slow_and_over_before_the_last_person() -> None:
 @pytest.mark.parametrize("number", range(40))
 def test_arms_differ_by_the_features_that_matter_and_by_no_others(drawn: Drawn) -> None:
     world, rng = drawn.environment, np.random.default_rng(2)
+    if isinstance(world, Missing):  # it has an axis more, which always matters
+        world = world.environment
     here = rng.random((200, world.dimension))
 
     def gaps(contexts: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> object:
