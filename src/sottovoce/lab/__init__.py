@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         regret_at_random,
     )
     from sottovoce.lab.local_server import LocalServer, running
+    from sottovoce.lab.missing import Missing
     from sottovoce.lab.simulation import Auxiliary, PlayOptions, Result, SimulateOptions, simulate
     from sottovoce.lab.sweeps import Run, sweep
     from sottovoce.lab.worlds import LevelsInTurns, LongTails, PartlyOther, Stripes, Widened, Xor
@@ -55,6 +56,7 @@ __all__ = [
     "Linear",
     "LocalServer",
     "LongTails",
+    "Missing",
     "Neural",
     "PartlyOther",
     "People",
@@ -94,6 +96,7 @@ _MODULES = {
     "sottovoce.lab.environments": "Environment Exponential People Rows Shifted Slope Symmetric"
     " regret_at_random",
     "sottovoce.lab.local_server": "LocalServer running",
+    "sottovoce.lab.missing": "Missing",
     "sottovoce.lab.simulation": "Auxiliary PlayOptions Result SimulateOptions simulate",
     "sottovoce.lab.sweeps": "Run sweep",
     "sottovoce.lab.worlds": "LevelsInTurns LongTails PartlyOther Stripes Widened Xor",

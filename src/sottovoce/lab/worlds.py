@@ -2,7 +2,7 @@
 
 Some stand alone; others wrap an environment and change one thing about it. Those that wrap draw
 rewards that are 0 or 1, whatever the wrapped environment does. Worlds that change while people come
-are in lab/drift.py.
+are in lab/drift.py, those with missing values in lab/missing.py.
 """
 
 from collections.abc import Sequence

@@ -11,6 +11,7 @@ from sottovoce.lab.drift import SlowDrift, SuddenDrift
 from sottovoce.lab.environments import Environment, Exponential
 from sottovoce.lab.means import Mean
 from sottovoce.lab.methods import method_of
+from sottovoce.lab.missing import Missing
 from sottovoce.lab.regret.cells import RANDOM, Options, Place, RegretCell, measure
 from sottovoce.lab.simulation import Auxiliary, SimulateOptions, simulate
 from sottovoce.lab.sweeps import Setting
@@ -137,6 +138,8 @@ WORLDS: Mapping[str, World] = {
     ),
     "slow drift, 2nd half": _SLOW,
     "slow drift, 2nd half, half-life n/4": replace(_SLOW, half_life=20_000),
+    "a value missing at random": World(Missing(BASE, 0.3), 40_000),
+    "a value missing, not at random": World(Missing(BASE, 0.3, matters=True), 40_000),
     "4 stripes": World(Stripes(4), 40_000),
     "8 stripes": World(Stripes(8), 40_000),
     "xor of 2 of 6 features": World(Xor(), 40_000),
