@@ -157,7 +157,7 @@ def test_features_of_a_schema_are_placed_as_on_a_device() -> None:
     assert isinstance(deep, Numbers)
     assert isinstance(colour, Levels)
     expected = [
-        [number.position(x), levels.position(colour.levels[c])]
+        [*number.positions(x), *levels.positions(colour.levels[c])]
         for x, c in zip(deep.values.tolist(), colour.codes.tolist(), strict=True)
     ]
     assert selection.apply(data) == pytest.approx(np.array(expected))
