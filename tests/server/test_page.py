@@ -355,3 +355,61 @@ def test_levels_that_would_run_into_each_other_are_left_out() -> None:
     feature = sv.Categorical("region", tuple(f"region {i}" for i in range(100)))
     assert len(ticks(*scales_of(feature), most=10)) == 10
     assert len(ticks(*scales_of(ACTIVITY), most=10)) == 3
+
+
+SMOKES = sv.Boolean("smokes")
+INCOME = sv.Numeric("income", 0, 100, optional=True)
+MOOD = sv.Ordinal("mood", ("low", "high"), optional=True)
+
+
+def test_a_boolean_and_a_missing_number_are_told_in_words() -> None:
+    cuts = {"": 0, "0": 2, "1": 1, "11": 2}
+    release = release_of(cuts=cuts, context=[SMOKES, INCOME])
+    told = [
+        "smokes: False, income is there",
+        "smokes: False, income is missing",
+        "smokes: True, income 0–50 or missing",
+        "smokes: True, income 50–100",
+        "smokes: True, income at no value",
+    ]
+    assert [each.description for each in bins_of(release)] == told
+    page = page_of(release, snapshot=Snapshot(history=(Event(10, "0", axis=2),)))
+    assert all(words in page.words for words in told)
+    decision = "smokes: False: split by whether income is missing into there and missing"
+    assert decision in page.words
+
+
+def test_an_optional_number_alone_is_drawn_with_its_second_axis() -> None:
+    release = release_of(cuts={"": 1, "0": 0}, context=[INCOME])
+    page = page_of(release)
+    assert [each.description for each in bins_of(release)] == [
+        "income 0–50",
+        "income 50–100",
+        "income is missing",
+    ]
+    assert page.count("rect", "open") == 3
+    for words in ("income", "income is missing", "there", "missing"):
+        assert words in page.words
+
+
+def test_missing_and_other_levels_are_told_in_words() -> None:
+    city = sv.Categorical("city", ("Rome", "Oslo"), other=True, optional=True)
+    release = release_of(cuts={"": 0, "1": 0}, context=[city])
+    descriptions = [each.description for each in bins_of(release)]
+    assert descriptions == ["city Rome or Oslo", "city other", "city missing"]
+    page = page_of(release)
+    assert all(place in page.words for place in ("Rome", "Oslo", "other", "missing"))
+    release = release_of(cuts={"": 0, "0": 1, "1": 1}, context=[MOOD])
+    assert [each.description for each in bins_of(release)] == [
+        "mood low",
+        "mood is missing",
+        "mood high",
+        "mood at no value",
+    ]
+    whole = release_of(cuts={"": 0}, context=[MOOD])
+    assert [each.description for each in bins_of(whole)] == ["mood low or missing", "mood high"]
+
+
+@pytest.mark.parametrize("feature", [SMOKES, INCOME, MOOD])
+def test_everyone_needs_no_words(feature: sv.Boolean | sv.Numeric | sv.Ordinal) -> None:
+    assert [each.description for each in bins_of(release_of(context=[feature]))] == ["everyone"]

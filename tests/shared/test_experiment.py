@@ -22,7 +22,10 @@ from factories import experiment
         ({"arms": ["a", ""]}, "arms must be a non-empty, printable string; got ''"),
         ({"arms": "ab"}, "arms must be a list of names; got 'ab'"),
         ({"context": []}, "context features must be at least 1"),
-        ({"context": None}, "context must hold Numeric, Ordinal, Categorical or Boolean features; got None"),
+        (
+            {"context": None},
+            "context must hold Numeric, Ordinal, Categorical or Boolean features; got None",
+        ),
         ({"auxiliary": None}, "auxiliary must hold Populations; got None"),
         ({"horizon": 10**17}, "horizon must be at most 2.53; got 1000"),
         ({"context": ["age"]}, "context must hold Numeric, Ordinal, Categorical or Boolean"),
