@@ -240,16 +240,19 @@ def test_a_feature_may_have_1024_places() -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"name": "age"}, "'age' must have a name and one of numeric"),
+        ({"name": "age"}, "a context feature must have a name and one of numeric .* 'age'"),
         ({"numeric": [0, 1]}, "a context feature must have a name and one of"),
-        ({"name": "age", "numeric": [0, 1], "boolean": True}, "'age' must have a name and one of"),
+        (
+            {"name": "age", "numeric": [0, 1], "boolean": True},
+            "must have a name and one of .* 'age'",
+        ),
         (
             {"name": "age", "numeric": [0, 1], "other": True},
-            r"'age' must have only the keys \['name', 'numeric', 'optional'\]; got \['other'\]",
+            r"must have only the keys \['name', 'numeric', 'optional'\]; got \['other'\] in 'age'",
         ),
-        ({"name": "smokes", "boolean": True, "unit": "packs"}, r"got \['unit'\]"),
-        ({"name": "smokes", "boolean": False}, "'smokes' must have .* boolean = true; got"),
-        ({"name": "smokes", "boolean": 1}, "'smokes' must have .* boolean = true; got"),
+        ({"name": "smokes", "boolean": True, "unit": "packs"}, r"got \['unit'\] in 'smokes'"),
+        ({"name": "smokes", "boolean": False}, "must have .* boolean = true; got .*'smokes'"),
+        ({"name": "smokes", "boolean": 1}, "must have .* boolean = true; got .*'smokes'"),
         (
             {"name": "smokes", "boolean": True, "optional": 1},
             "optional of 'smokes' must be true or false; got 1",

@@ -304,15 +304,16 @@ def feature_from_table(entry: Any) -> Feature:
         "have a name and one of numeric = [low, high], ordinal = [...], categorical = [...],"
         " boolean = true"
     )
-    if not isinstance(entry, dict) or "name" not in entry:
-        raise ExperimentError(must("a context feature", rule, repr(entry)))
-    name, what = entry["name"], f"context feature {entry['name']!r}"
-    kinds = [kind for kind in _KINDS if kind in entry]
-    if len(kinds) != 1:
+    # What came is at the end of a message, where a server leaves it out; the name, too.
+    what = "a context feature"
+    kinds = [kind for kind in _KINDS if kind in entry] if isinstance(entry, dict) else []
+    if len(kinds) != 1 or "name" not in entry:
         raise ExperimentError(must(what, rule, repr(entry)))
-    (kind,) = kinds
+    (kind,), name = kinds, entry["name"]
     flags = {"optional", *(["other"] if kind == "categorical" else [])}
-    check.known_keys(entry, what=what, known={"name", kind, *flags})
+    if strange := sorted(map(str, entry.keys() - {"name", kind, *flags})):
+        known = ["name", kind, *sorted(flags)]
+        raise ExperimentError(must(what, f"have only the keys {known}", f"{strange} in {name!r}"))
     given = {flag: entry[flag] for flag in flags & entry.keys()}
     match kind, entry[kind]:
         case "numeric", list([low, high]):

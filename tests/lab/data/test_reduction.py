@@ -5,7 +5,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.lab.data.columns import Column, Levels, Numbers
-from sottovoce.lab.data.reduction import Axis, Reduction
+from sottovoce.lab.data.reduction import Distribution, Reduction
 from sottovoce.lab.data.selection import Selection, telling_columns
 from sottovoce.lab.environments import Floats
 from sottovoce.shared.schema import Feature
@@ -27,18 +27,18 @@ def columns(n: int, *, seed: int = 0) -> dict[str, Column]:
 
 def test_an_axis_puts_as_many_people_into_each_part() -> None:
     values = RNG.lognormal(size=50_000)
-    places = Axis.fit(values).apply(values)
+    places = Distribution.fit(values).apply(values)
     assert np.histogram(places, 8, (0, 1))[0] == pytest.approx(np.full(8, 6250), rel=0.02)
     assert (np.diff(places[np.argsort(values)]) >= 0).all()
 
 
 def test_people_with_the_same_value_lie_in_the_middle_of_their_share() -> None:
-    axis = Axis.fit(np.repeat([1.0, 2.0, 5.0], [2, 6, 2]))
+    axis = Distribution.fit(np.repeat([1.0, 2.0, 5.0], [2, 6, 2]))
     assert axis.apply(np.array([1.0, 2.0, 5.0])) == pytest.approx([0.1, 0.5, 0.9])
     assert axis.apply(np.array([-9.0, 99.0])) == pytest.approx([0.1, 0.9])
     assert axis.apply(np.array([1.5, np.nan])) == pytest.approx([0.3, 0.5])
     mixed = np.concatenate([np.zeros(9000), RNG.random(10_000) - 0.5, np.full(1000, 0.1)])
-    large = Axis.fit(mixed)
+    large = Distribution.fit(mixed)
     assert len(large.knots) < 2000
     assert large.apply(np.zeros(1)) == pytest.approx(0.475, abs=0.01)
     assert large.apply(np.array([0.1])) == pytest.approx(0.775, abs=0.002)
@@ -46,7 +46,7 @@ def test_people_with_the_same_value_lie_in_the_middle_of_their_share() -> None:
 
 @pytest.mark.parametrize("values", [np.full(5, 3.0), np.full(4, np.nan), np.empty(0)])
 def test_an_axis_with_nothing_to_tell_puts_everybody_in_the_middle(values: Floats) -> None:
-    assert Axis.fit(values).apply(np.array([-1.0, 3.0, 9.0])) == pytest.approx([0.5] * 3)
+    assert Distribution.fit(values).apply(np.array([-1.0, 3.0, 9.0])) == pytest.approx([0.5] * 3)
 
 
 def test_the_components_are_those_of_the_encoded_columns() -> None:

@@ -18,7 +18,7 @@ from sottovoce.lab.data.columns import (
     numbers_of,
     seen,
 )
-from sottovoce.lab.data.reduction import Axis
+from sottovoce.lab.data.reduction import Distribution
 from sottovoce.lab.environments import Counts, Floats
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.schema import MISSING, Boolean, Categorical, Feature, Numeric, Ordinal
@@ -41,7 +41,7 @@ class _Fitted:
 
     name: str
     order: tuple[str, ...] | None
-    axis: Axis
+    distribution: Distribution
     optional: bool
 
     @property
@@ -53,8 +53,8 @@ class _Fitted:
         if self.order is not None:
             levels = levels_of(column, self.name, " everywhere")
             filled = levels.filled(MISSING) if self.optional else levels
-            return self.axis.apply(filled.ranks_in(self.order))[:, np.newaxis]
-        positions = self.axis.apply(numbers_of(column, self.name, " everywhere"))
+            return self.distribution.apply(filled.ranks_in(self.order))[:, np.newaxis]
+        positions = self.distribution.apply(numbers_of(column, self.name, " everywhere"))
         return _with_missing(positions, column.missing(), optional=self.optional)
 
 
@@ -165,10 +165,10 @@ def _fit(
         return _Declared(replace(feature, optional=may_miss))
     column, gaps = columns[feature], feature in optional
     if isinstance(column, Numbers):
-        return _Fitted(feature, None, Axis.fit(column.values), gaps)
+        return _Fitted(feature, None, Distribution.fit(column.values), gaps)
     filled = column.filled(MISSING) if gaps else column
     order = seen(filled) if labels is None else _alike(filled, labels)
-    return _Fitted(feature, order, Axis.fit(filled.ranks_in(order)), gaps)
+    return _Fitted(feature, order, Distribution.fit(filled.ranks_in(order)), gaps)
 
 
 def _alike(column: Levels, labels: Counts) -> tuple[str, ...]:
