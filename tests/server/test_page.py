@@ -406,8 +406,9 @@ def test_missing_and_other_levels_are_told_in_words() -> None:
         "mood high",
         "mood at no value",
     ]
-    whole = release_of(cuts={"": 0}, context=[MOOD])
-    assert [each.description for each in bins_of(whole)] == ["mood low or missing", "mood high"]
+    whole = release_of(cuts={"": 0, "0": 0}, context=[MOOD])
+    descriptions = [each.description for each in bins_of(whole)]
+    assert descriptions == ["mood at no level", "mood low or missing", "mood high"]
 
 
 @pytest.mark.parametrize("feature", [SMOKES, INCOME, MOOD])

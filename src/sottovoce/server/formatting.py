@@ -112,9 +112,10 @@ def _describe_feature(feature: Feature, ranges: Sequence[tuple[Scale, Edge]]) ->
     values = "" if everything else f"{feature.name}{colon} {describe_range(scale, low, high)}"
     if not second:
         return values
-    # Those without a value lie at the lower end of the first axis.
     (whether, (first, last)) = second[0]
-    holds_missing = low == 0 or (scale.number is None and not _levels_below(low, len(scale.places)))
+    # Those without a value lie at the lower end of the first axis, or at its first place.
+    places = _places(scale, low, high)
+    holds_missing = low == 0 if scale.number is not None else places[:1] == scale.places[:1]
     match _places(whether, first, last):
         case [_, _]:
             return f"{values} or {MISSING}" if values and holds_missing else values
