@@ -143,9 +143,9 @@ def at(d: int, low: float, high: float) -> Callable[[], dict[str, Any]]:
     return draw
 
 
-def level(name: str) -> Callable[[], dict[str, Any]]:
-    """Return somebody at a level of the only feature."""
-    return lambda: {"x0": name}
+def value(raw: Any) -> Callable[[], dict[str, Any]]:
+    """Return somebody with a value of the only feature."""
+    return lambda: {"x0": raw}
 
 
 CONTESTED, SETTLED = at(2, 0.0, 0.5), at(2, 0.5, 1.0)
@@ -201,8 +201,20 @@ def all_pairs() -> Iterator[Pair]:
     levels = tuple(f"level {index}" for index in range(1000))
     listed = sv.Experiment(arms=["a", "b"], context=[sv.Categorical("x0", levels)], epsilon=1.0)
     release = half_settled(listed, {"": 0})
-    first, last = choosing(release, level(levels[0])), choosing(release, level(levels[-1]))
+    first, last = choosing(release, value(levels[0])), choosing(release, value(levels[-1]))
     yield Pair("levels: choose, first or last of 1,000", first, last)
+    for feature in (
+        sv.Numeric("x0", 0, 1, optional=True),
+        sv.Ordinal("x0", levels, optional=True),
+        sv.Categorical("x0", levels, optional=True),
+        sv.Boolean("x0", optional=True),
+    ):
+        gaps = sv.Experiment(arms=["a", "b"], context=[feature], epsilon=1.0)
+        release = half_settled(gaps, {"": 0})
+        kind = type(feature).__name__.lower()
+        there: Any = {"numeric": 0.0, "boolean": False}.get(kind, levels[0])
+        people = choosing(release, value(there)), choosing(release, value(None))
+        yield Pair(f"missing: choose, {kind} there or missing", *people)
     if find_spec("opendp"):
         yield from pairs_of("ldpmab", half_settled(experiment(2, method="ldpmab"), balanced(15)))
 

@@ -65,7 +65,7 @@ from sottovoce.shared.methods import MethodSettings
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy, Release
 from sottovoce.shared.report import Report
-from sottovoce.shared.schema import Categorical, Numeric, Ordinal
+from sottovoce.shared.schema import Axis, Boolean, Categorical, Numeric, Ordinal
 from sottovoce.shared.whisper import Whisper
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ __all__ = [
     "AnyLedger",
     "AsyncClient",
     "Audit",
+    "Axis",
     "BinPolicy",
+    "Boolean",
     "BudgetSpent",
     "Categorical",
     "CellEstimate",

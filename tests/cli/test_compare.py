@@ -193,6 +193,22 @@ def test_features_with_public_bounds_need_no_other_rows(path: Path) -> None:
     assert as_json(compared)["people"] == 400
 
 
+def test_rows_with_gaps_are_kept_as_optional_features(tmp_path: Path) -> None:
+    columns = pupils(rows=400, classes=4)
+    columns["sleep"] = [None if row % 5 == 0 else x for row, x in enumerate(columns["sleep"])]
+    columns["subject"] = [None if row % 7 == 0 else x for row, x in enumerate(columns["subject"])]
+    path = write(tmp_path / "gaps.csv", columns)
+    arguments = (path, *SCHOOLS, "--features", "sleep,subject", "--methods", "whisper", "--json")
+    refused = run(*arguments, "--reps", 1)
+    assert "80 in column 'sleep', 58 in column 'subject'" in str(refused.exception)
+    done = run(*arguments, "--reps", 1, "--nulls", "keep")
+    assert done.exit_code == 0, done.output
+    figures = json.loads(done.stdout)
+    assert figures["features"] == ["sleep", "sleep is missing", "subject"]
+    assert figures["dropped"] == 0
+    assert figures["people"] == columns["school"].count("north")
+
+
 def test_the_command_explains_itself() -> None:
     done = run("--help")
     assert done.exit_code == 0

@@ -56,7 +56,10 @@ class Odd(float):
         ({**GOOD, "age": 10**400}, "feature 'age' must be a finite number; got another number"),
         ({**GOOD, "age": "40"}, "feature 'age' must be a finite number; got a str"),
         ({**GOOD, "age": True}, "feature 'age' must be a finite number; got a bool"),
-        ({**GOOD, "age": None}, "feature 'age' must be a finite number; got nothing"),
+        (
+            {**GOOD, "age": None},
+            "feature 'age' must be a finite number; got nothing; say optional=True in the schema",
+        ),
         ({**GOOD, "mood": "HIGH"}, "feature 'mood' must be one of the .*; got an unknown level"),
         ({**GOOD, "city": 3}, "feature 'city' must be one of the .*; got another number"),
         ([40, "high", "Rome"], "a context must map feature names to values; got list"),
@@ -67,3 +70,50 @@ def test_a_bad_context_is_refused_without_showing_it(context: Any, message: str)
         encode(SCHEMA, context)
     for raw in ("IT60", "iban", "HIGH"):
         assert raw not in str(caught.value)
+
+
+GAPS = sv.Experiment(
+    arms=["a", "b"],
+    context=[
+        sv.Numeric("income", 0, 100, optional=True),
+        sv.Boolean("smokes"),
+        sv.Categorical("city", ("Rome", "Oslo"), other=True, optional=True),
+    ],
+    epsilon=1,
+)
+
+
+def test_an_optional_feature_may_be_absent_or_nothing_or_nan() -> None:
+    there = {"income": 50, "smokes": True, "city": "Oslo"}
+    assert encode(GAPS, there) == (0.5, 0.25, 0.75, 0.375)
+    missing = (0.0, 0.75, 0.75, 0.875)
+    assert encode(GAPS, {"smokes": True}) == missing
+    assert encode(GAPS, {"smokes": True, "income": None, "city": None}) == missing
+    nan = float("nan")
+    assert encode(GAPS, {"smokes": True, "income": nan, "city": nan}) == missing
+    assert encode(GAPS, {**there, "city": "Atlantis"})[-1] == 0.625
+
+
+@pytest.mark.parametrize(
+    ("context", "message"),
+    [
+        ({}, r"have the features \['smokes'\], may have \['income', 'city'\] and no other; it lac"),
+        ({"smokes": True, "iban": "IT60"}, "it lacks none and has 1 unknown"),
+        ({"smokes": 1}, "'smokes' must be True or False; got another number"),
+        ({"smokes": None}, "'smokes' must be True or False; got nothing; say optional=True"),
+        ({"smokes": True, "city": 60}, "'city' must be one of the schema's levels; got another"),
+    ],
+)
+def test_what_is_not_optional_has_to_be_there(context: Any, message: str) -> None:
+    with pytest.raises(sv.ContextError, match=message) as caught:
+        encode(GAPS, context)
+    assert "60" not in str(caught.value)
+
+
+def test_a_device_takes_people_with_gaps() -> None:
+    learner = sv.Learner(GAPS)
+    for context in ({"smokes": True}, {"smokes": False, "income": 3, "city": "Rome"}):
+        device = sv.Device(learner.release())
+        assert device.choose(context) in ("a", "b")
+        learner.receive(device.report(reward=1.0))
+    assert learner.status().reports == {"target": 2}

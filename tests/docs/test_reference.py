@@ -104,7 +104,8 @@ def test_every_key_of_an_experiment_is_listed_with_its_default() -> None:
     check_keys(rows(texts["`auxiliary`"]), Population)
     check_keys(rows(texts["`whisper`"]), sv.Whisper)
     check_keys(rows(texts["`ldpmab`"]), sv.Ldpmab)
-    assert {"`numeric`", "`ordinal`", "`categorical`"} <= set(rows(texts["`context`"]))
+    kinds = {"`numeric`", "`ordinal`", "`categorical`", "`boolean`"}
+    assert kinds | {"`optional`", "`other`"} <= set(rows(texts["`context`"]))
     assert "at most 1,000" in whole
 
 

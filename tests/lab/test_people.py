@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import sottovoce as sv
+from sottovoce.device.encode import encode
 from sottovoce.lab.environments import Exponential
+from sottovoce.lab.people import features_of
 from support.people import meet
 
 # The authors' mean at ε = 1024, n = 20000 (their logs, 30 repetitions).
@@ -58,3 +62,32 @@ def test_a_custodian_s_rows_give_the_target_a_jump_start() -> None:
     assert status.settled_bins == status.bins > 1
     for x, best in ((0.1, "a"), (0.4, "a"), (0.6, "b"), (0.9, "b")):
         assert sv.Device(learner.release()).choose({"x": x}) == best
+
+
+@given(st.data())
+def test_a_point_and_the_raw_features_made_of_it_lie_in_the_same_place(data: st.DataObject) -> None:
+    """On axes with places, at the place whose share of the axis holds the point."""
+    experiment = sv.Experiment(
+        arms=["a", "b"],
+        context=[
+            sv.Numeric("age", 18, 90),
+            sv.Numeric("income", 0, 9, optional=True),
+            sv.Ordinal("mood", ("low", "high", "missing"), optional=True),
+            sv.Categorical("city", ("Rome", "Oslo"), other=True, optional=True),
+            sv.Boolean("smokes", optional=True),
+        ],
+        epsilon=1,
+    )
+    axes = experiment.axes
+    point = data.draw(st.tuples(*[st.floats(0, 1)] * len(axes)))
+    found = encode(experiment, features_of(experiment, np.array(point)))
+    for axis, at, encoded in zip(axes, point, found, strict=True):
+        lowest = 0.5 / axis.levels if axis.levels else 0.0
+        hidden = f"{axis.name} is missing" in [each.name for each in axes]
+        if hidden and found[axes.index(axis) + 1] == 0.75:
+            assert encoded == lowest
+        elif axis.levels:
+            index = min(int(at * axis.levels), axis.levels - 1)
+            assert encoded == pytest.approx((index + 0.5) / axis.levels)
+        else:
+            assert encoded == pytest.approx(at, abs=1e-9)

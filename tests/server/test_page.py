@@ -14,7 +14,7 @@ from sottovoce.estimate.history import Certificate
 from sottovoce.estimate.learner import Status
 from sottovoce.estimate.method import CellEstimate
 from sottovoce.server.diagnosis import DiagnosisSummary, SourceSummary
-from sottovoce.server.formatting import bins_of, describe_path, describe_range, ticks
+from sottovoce.server.formatting import bins_of, describe_path, describe_range, scales_of, ticks
 from sottovoce.server.page import render
 from sottovoce.server.status import Event, ExperimentStatus, Snapshot
 from sottovoce.shared.errors import StoreDamaged
@@ -306,7 +306,7 @@ def test_weaker_privacy_is_said() -> None:
 def test_edges_in_words(
     feature: sv.Numeric | sv.Ordinal | sv.Categorical, low: float, high: float, words: str
 ) -> None:
-    assert describe_range(feature, low, high) == words
+    assert describe_range(scales_of(feature)[0], low, high) == words
 
 
 @pytest.mark.parametrize("levels", range(2, 14))
@@ -314,8 +314,8 @@ def test_a_bin_says_the_levels_that_the_device_puts_there(levels: int) -> None:
     feature = sv.Ordinal("level", tuple(f"level {i}" for i in range(levels)))
     release = release_of(cuts=dict.fromkeys(deep(16), 0), context=[feature])
     found = {
-        path: [name for name in feature.levels if release.partition.find([at(name)]) == path]
-        for at in [feature.position]
+        path: [name for name in feature.levels if release.partition.find(at(name)) == path]
+        for at in [feature.positions]
         for path in release.partition.leaves()
     }
     bins = bins_of(release)
@@ -343,15 +343,74 @@ def test_a_cut_that_leaves_no_level_out_is_not_mentioned() -> None:
     [(18, 90), (0, 1), (-1e308, 7e307), (0, 5e-324), (1e15, 1e15 + 1), (-3e-7, 1e-7), (0, 0.3)],
 )
 def test_axes_have_a_few_ticks_inside(low: float, high: float) -> None:
-    feature = sv.Numeric("number", low, high)
-    places = [at for at, _ in ticks(feature, most=10)]
+    (scale,) = scales_of(sv.Numeric("number", low, high))
+    places = [at for at, _ in ticks(scale, most=10)]
     assert 2 <= len(places) <= 9
     assert all(0 <= at <= 1 for at in places)
     assert places == sorted(places)
-    describe_range(feature, 0.0, 0.5)
+    describe_range(scale, 0.0, 0.5)
 
 
 def test_levels_that_would_run_into_each_other_are_left_out() -> None:
     feature = sv.Categorical("region", tuple(f"region {i}" for i in range(100)))
-    assert len(ticks(feature, most=10)) == 10
-    assert len(ticks(ACTIVITY, most=10)) == 3
+    assert len(ticks(*scales_of(feature), most=10)) == 10
+    assert len(ticks(*scales_of(ACTIVITY), most=10)) == 3
+
+
+SMOKES = sv.Boolean("smokes")
+INCOME = sv.Numeric("income", 0, 100, optional=True)
+MOOD = sv.Ordinal("mood", ("low", "high"), optional=True)
+
+
+def test_a_boolean_and_a_missing_number_are_told_in_words() -> None:
+    cuts = {"": 0, "0": 2, "1": 1, "11": 2}
+    release = release_of(cuts=cuts, context=[SMOKES, INCOME])
+    told = [
+        "smokes: False, income is there",
+        "smokes: False, income is missing",
+        "smokes: True, income 0–50 or missing",
+        "smokes: True, income 50–100",
+        "smokes: True, income at no value",
+    ]
+    assert [each.description for each in bins_of(release)] == told
+    page = page_of(release, snapshot=Snapshot(history=(Event(10, "0", axis=2),)))
+    assert all(words in page.words for words in told)
+    decision = "smokes: False: split by whether income is missing into there and missing"
+    assert decision in page.words
+
+
+def test_an_optional_number_alone_is_drawn_with_its_second_axis() -> None:
+    release = release_of(cuts={"": 1, "0": 0}, context=[INCOME])
+    page = page_of(release)
+    assert [each.description for each in bins_of(release)] == [
+        "income 0–50",
+        "income 50–100",
+        "income is missing",
+    ]
+    assert page.count("rect", "open") == 3
+    for words in ("income", "income is missing", "there", "missing"):
+        assert words in page.words
+
+
+def test_missing_and_other_levels_are_told_in_words() -> None:
+    city = sv.Categorical("city", ("Rome", "Oslo"), other=True, optional=True)
+    release = release_of(cuts={"": 0, "1": 0}, context=[city])
+    descriptions = [each.description for each in bins_of(release)]
+    assert descriptions == ["city Rome or Oslo", "city other", "city missing"]
+    page = page_of(release)
+    assert all(place in page.words for place in ("Rome", "Oslo", "other", "missing"))
+    release = release_of(cuts={"": 0, "0": 1, "1": 1}, context=[MOOD])
+    assert [each.description for each in bins_of(release)] == [
+        "mood low",
+        "mood is missing",
+        "mood high",
+        "mood at no value",
+    ]
+    whole = release_of(cuts={"": 0, "0": 0}, context=[MOOD])
+    descriptions = [each.description for each in bins_of(whole)]
+    assert descriptions == ["mood at no level", "mood low or missing", "mood high"]
+
+
+@pytest.mark.parametrize("feature", [SMOKES, INCOME, MOOD])
+def test_everyone_needs_no_words(feature: sv.Boolean | sv.Numeric | sv.Ordinal) -> None:
+    assert [each.description for each in bins_of(release_of(context=[feature]))] == ["everyone"]

@@ -122,8 +122,12 @@ def test_an_edge_may_be_halved_48_times_and_no_more() -> None:
 
 def test_a_context_may_have_1000_features_and_no_more() -> None:
     assert unit_cube(d=1000).dimension == 1000
-    with pytest.raises(sv.ExperimentError, match="context must have at most 1000; got 1001"):
+    with pytest.raises(sv.ExperimentError, match="context must have at most 1000 axes; got 1001"):
         unit_cube(d=1001)
+    optional = [sv.Numeric(f"x{j}", 0, 1, optional=True) for j in range(501)]
+    assert sv.Experiment(arms=["a", "b"], context=optional[1:], epsilon=1).dimension == 1000
+    with pytest.raises(sv.ExperimentError, match="context must have at most 1000 axes; got 1002"):
+        sv.Experiment(arms=["a", "b"], context=optional, epsilon=1)
 
 
 def test_a_release_beyond_the_bounds_is_refused_when_it_is_read() -> None:

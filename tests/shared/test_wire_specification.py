@@ -10,6 +10,7 @@ import random
 import re
 import zlib
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,10 @@ import sottovoce as sv
 from recordings.cases import LOGS
 from recordings.record import HERE
 from sottovoce import wire
+from sottovoce.device.encode import encode
 from sottovoce.server.keys import SigningKey
 from sottovoce.shared.experiment import canonical_json
+from sottovoce.shared.schema import Feature
 from sottovoce.shared.signed import SignedRelease, first_link, last_link
 from sottovoce.shared.whisper import subset
 from support import specification as spec
@@ -78,13 +81,26 @@ def test_recorded_reports_can_be_read_by_the_specification(name: str) -> None:
         assert len(kinds) >= 2
 
 
-def experiment(*, certified: bool = False, arms: int = 3) -> sv.Experiment:
+GAPS: list[Feature] = [
+    sv.Numeric("income", 10, 20, optional=True),
+    sv.Ordinal("mood", ("low", "middling", "high"), optional=True),
+    sv.Categorical("city", ("Rome", "Oslo"), other=True, optional=True),
+    sv.Categorical("ward", ("1", "2", "3"), other=True),
+    sv.Boolean("smokes"),
+    sv.Boolean("drives", optional=True),
+]
+
+
+def experiment(
+    *, certified: bool = False, arms: int = 3, more: Sequence[Feature] = ()
+) -> sv.Experiment:
     return sv.Experiment(
         arms=[f"arm {k}" for k in range(arms)],
         context=[
             sv.Numeric("age", 18, 90),
             sv.Ordinal("dose", ("none", "low", "high")),
             sv.Categorical("été", ("ä", "ß")),
+            *more,
         ],
         epsilon=NO_NOISE,
         auxiliary=[sv.Population("logged", NO_NOISE, 1000)],
@@ -149,6 +165,44 @@ def test_devices_answer_as_the_specification_says(arms: int, certified: bool, lo
         assert set(kinds) == {"CONTRAST", "LEVEL", "MASS", "REWARD"}
     else:
         assert set(kinds) == {"COUNT", "OUTCOME"} | ({"LOGGED_LEVEL"} if arms == 2 else set())
+
+
+def test_contexts_with_gaps_and_their_questions_are_as_the_specification_says() -> None:
+    release = split_release(experiment(more=GAPS))
+    table = spec.release_of(wire.release_to_json(release))
+    assert spec.axes_of(table["experiment"]) == release.experiment.dimension == 11
+    draws, asked = random.Random(1), set()
+    for _ in range(400):
+        context = {
+            "age": 40.0,
+            "dose": "low",
+            "été": "ä",
+            "income": draws.choice([None, float("nan"), 0.0, 10, 13.7, 99]),
+            "mood": draws.choice([None, "low", "middling", "high"]),
+            "city": draws.choice([None, "Rome", "Oslo", "Atlantis", ""]),
+            "ward": draws.choice(["1", "3", "4"]),
+            "smokes": draws.random() < 0.5,
+            "drives": draws.choice([None, False, True]),
+        }
+        if context["mood"] is None:
+            del context["mood"]
+        point = spec.point_of(table["experiment"], context)
+        assert point == list(encode(release.experiment, context))
+        device = sv.Device(release)
+        device.choose(context)
+        report = spec.read_report(wire.report_to_bytes(device.report(reward=1.0)))
+        assert report.question is not None
+        asked.add(spec.asked(table, report.question, report.population).kind)
+    assert asked == {"CONTRAST", "LEVEL", "MASS", "REWARD"}
+
+
+def test_a_release_that_spells_out_a_flag_is_not_the_one_form() -> None:
+    text = wire.release_to_json(sv.Learner(experiment(more=GAPS)).release())
+    assert wire.release_to_json(wire.release_from_json(text)) == text
+    table = json.loads(text)
+    table["experiment"]["context"][0]["optional"] = False
+    with pytest.raises(sv.WireError):
+        wire.release_from_json(canonical_json(table).decode())
 
 
 @pytest.mark.parametrize(

@@ -127,14 +127,36 @@ def links(experiment: str, texts: list[str]) -> list[str]:
 def point_of(experiment: dict[str, Any], context: dict[str, Any]) -> list[float]:
     point = []
     for feature in experiment["context"]:
-        value = context[feature["name"]]
+        value, optional = context.get(feature["name"]), feature.get("optional", False)
+        missing = value is None or value != value
+        assert optional or not missing
         if "numeric" in feature:
             low, high = feature["numeric"]
-            point.append((min(max(value, low), high) - low) / (high - low))
+            inside = 0 if missing else min(max(value, low), high) - low
+            point.append(inside / (high - low))
+        elif "ordinal" in feature:
+            levels = feature["ordinal"]
+            index = 0 if missing else levels.index(value)
+            point.append((index + 0.5) / len(levels))
         else:
-            levels = feature.get("ordinal") or feature["categorical"]
-            point.append((levels.index(value) + 0.5) / len(levels))
+            places: list[Any] = feature.get("categorical", [False, True])
+            other = feature.get("other", False)
+            count = len(places) + other + optional
+            assert missing or other or value in places
+            known = places.index(value) if value in places else len(places)
+            index = count - 1 if missing else known
+            point.append((index + 0.5) / count)
+        if has_second_axis(feature):
+            point.append(0.75 if missing else 0.25)
     return point
+
+
+def has_second_axis(feature: dict[str, Any]) -> bool:
+    return feature.get("optional", False) and ("numeric" in feature or "ordinal" in feature)
+
+
+def axes_of(experiment: dict[str, Any]) -> int:
+    return sum(1 + has_second_axis(feature) for feature in experiment["context"])
 
 
 def bin_of(release: dict[str, Any], point: list[float]) -> tuple[str, list[list[float]]]:
@@ -202,7 +224,7 @@ class Asked(NamedTuple):
 
 def asked(release: dict[str, Any], question: int, population: int) -> Asked:
     experiment = release["experiment"]
-    place, slot = divmod(question, 1 + len(experiment["context"]))
+    place, slot = divmod(question, 1 + axes_of(experiment))
     kind = KINDS[place]
     budgets = [experiment["epsilon"], *(each["epsilon"] for each in experiment["auxiliary"])]
     if kind == "REWARD":
@@ -296,7 +318,7 @@ def question_shares(
 ) -> dict[int, Fraction]:
     """Return the probability of each question, by its number."""
     experiment = release["experiment"]
-    d, arms = len(experiment["context"]), len(experiment["arms"])
+    d, arms = axes_of(experiment), len(experiment["arms"])
     shares: dict[int, Fraction] = {}
     left = Fraction(1)
     if not logged and population == 0 and release.get("reward_share", 0):

@@ -137,7 +137,9 @@ class Compare(Command, extra="lab"):
         "The directions that tell classes apart, the columns that do, or principal components.",
     )
     nulls: Literal["refuse", "drop", "keep"] = option(
-        "refuse", "What to do with rows in which something is missing."
+        "refuse",
+        "Rows in which something is missing: refuse the table, drop them, or keep them. Kept, named"
+        " columns with gaps become optional features.",
     )
     drop: str | None = option(None, "Columns to leave out, with commas.")
     categorical: str | None = option(None, "Columns of numbers that are codes, with commas.")

@@ -6,10 +6,10 @@ As in a waiting room with a few tablets: each person uses one of them, once. A t
 
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from sottovoce.device.ledger import OneReport
 from sottovoce.lab.environments import Environment, Floats, People, draw_people
 from sottovoce.shared.errors import TransportError, must
 from sottovoce.shared.experiment import TARGET, Experiment
-from sottovoce.shared.schema import Feature, Numeric
+from sottovoce.shared.schema import MISSING, Boolean, Feature, Numeric, place_names
 
 TABLETS = 8
 # Seconds between two looks for a newer release: what a phone does in hours happens here in seconds.
@@ -34,19 +34,30 @@ def with_outcomes(environment: Environment, rng: np.random.Generator, n: int) ->
     return people._replace(outcomes=drawn.astype(np.float64))
 
 
-def features_of(experiment: Experiment, context: Floats) -> dict[str, float]:
-    """Turn a point of [0, 1]^d back into raw features of a schema of numbers."""
+def features_of(experiment: Experiment, context: Floats) -> dict[str, Any]:
+    """Turn a point of [0, 1]^d back into raw features."""
+    left = iter(context.tolist())
     return {
-        feature.name: raw(feature, position)
-        for feature, position in zip(experiment.context, context.tolist(), strict=True)
+        feature.name: value_at(feature, [next(left) for _ in feature.axes])
+        for feature in experiment.context
     }
 
 
-def raw(feature: Feature, position: float) -> float:
-    """Place a position of [0, 1] on a number's own scale; levels stay as they are."""
-    if isinstance(feature, Numeric):
-        return feature.low + position * (feature.high - feature.low)
-    return position
+def value_at(feature: Feature, positions: Sequence[float]) -> Any:
+    """Return a raw value whose positions are these; on axes with places, the nearest ones."""
+    places = [
+        names[min(int(at * len(names)), len(names) - 1)] if names else None
+        for names, at in zip(place_names(feature), positions, strict=True)
+    ]
+    if feature.optional and places[-1] == MISSING:
+        return None
+    match feature:
+        case Numeric():
+            return feature.low + positions[0] * (feature.high - feature.low)
+        case Boolean():
+            return places[0] == "True"
+        case _:
+            return places[0]
 
 
 class EachPersonOnce:

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from sottovoce.lab.environments import Floats
-from sottovoce.lab.people import raw
 from sottovoce.shared.release import Release
+from sottovoce.shared.schema import Feature, Numeric
 
 # Okabe and Ito's palette: told apart by colour-blind readers and in grey print.
 COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999"]
@@ -35,8 +35,8 @@ def draw_learning(
     horizontal, vertical = release.experiment.context
     line = np.linspace(0, 1, 101)
     left.plot(
-        [raw(horizontal, position) for position in line],
-        [raw(vertical, position) for position in boundary(line)],
+        [_on_scale(horizontal, position) for position in line],
+        [_on_scale(vertical, position) for position in boundary(line)],
         color="black",
         linestyle="--",
         label="the truth",
@@ -65,16 +65,26 @@ def draw_partition(axes: Axes, release: Release) -> None:
     for policy in release.bins:
         (left, right), (low, high) = release.partition.box(policy.path)
         colour = COLOURS[policy.arms[0] % len(COLOURS)] if policy.settled else CONTESTED
-        corner = (raw(horizontal, left), raw(vertical, low))
-        width, height = raw(horizontal, right) - corner[0], raw(vertical, high) - corner[1]
+        corner = (_on_scale(horizontal, left), _on_scale(vertical, low))
+        width, height = (
+            _on_scale(horizontal, right) - corner[0],
+            _on_scale(vertical, high) - corner[1],
+        )
         axes.add_patch(Rectangle(corner, width, height, facecolor=colour, edgecolor="white"))
     axes.set(
-        xlim=(raw(horizontal, 0), raw(horizontal, 1)),
-        ylim=(raw(vertical, 0), raw(vertical, 1)),
+        xlim=(_on_scale(horizontal, 0), _on_scale(horizontal, 1)),
+        ylim=(_on_scale(vertical, 0), _on_scale(vertical, 1)),
         xlabel=horizontal.name,
         ylabel=vertical.name,
         title=f"Release {release.version}: which arm suits whom",
     )
+
+
+def _on_scale(feature: Feature, position: float) -> float:
+    """Place a position of [0, 1] on a number's own scale; levels stay as they are."""
+    if isinstance(feature, Numeric):
+        return feature.low + position * (feature.high - feature.low)
+    return position
 
 
 def _keys(release: Release) -> list[Patch]:

@@ -1,4 +1,4 @@
-"""Where the bins of one or two features lie in a drawing; ``templates/map.html`` draws it.
+"""Where the bins of one or two axes lie in a drawing; ``templates/map.html`` draws it.
 
 A settled bin has the colour of its arm; a contested one is grey, with a dot for each live arm.
 Numbers say the same as colours. All that is drawn is public: it follows from the release.
@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from sottovoce.server.formatting import rounded_to_levels, ticks
+from sottovoce.server.formatting import Scale, rounded_to_levels, scales, ticks
 from sottovoce.shared.partition import Box
 from sottovoce.shared.release import BinPolicy, Release
-from sottovoce.shared.schema import Numeric
 
 # All lengths are those of the drawing's own scale; it grows and shrinks with the page.
 WIDTH, HEIGHT, STRIP = 760, 440, 96
@@ -57,9 +56,14 @@ class Dot:
 
 @dataclass(frozen=True)
 class BinMap:
-    """The drawing of a release whose contexts have one feature, or two."""
+    """The drawing of a release whose contexts have one axis, or two."""
 
     release: Release
+
+    @cached_property
+    def scales(self) -> list[Scale]:
+        """What stands along the axes: across, then up."""
+        return scales(self.release.experiment)
 
     @cached_property
     def left(self) -> float:
@@ -70,7 +74,7 @@ class BinMap:
     @cached_property
     def height(self) -> float:
         """The height of all bins together."""
-        return STRIP if len(self.release.experiment.context) == 1 else HEIGHT
+        return STRIP if len(self.scales) == 1 else HEIGHT
 
     @property
     def area(self) -> Rectangle:
@@ -79,20 +83,19 @@ class BinMap:
 
     @cached_property
     def ticks_across(self) -> list[Tick]:
-        """The ticks of the first feature."""
-        feature = self.release.experiment.context[0]
-        levels = ("",) if isinstance(feature, Numeric) else feature.levels
-        longest = max(len(_short(level)) for level in levels)
+        """The ticks of the first axis."""
+        scale = self.scales[0]
+        longest = max((len(_short(place)) for place in scale.places), default=0)
         most = max(2, int(WIDTH / LETTER) // (longest + 2))
-        return [(self.left + at * WIDTH, _short(label)) for at, label in ticks(feature, most=most)]
+        return [(self.left + at * WIDTH, _short(label)) for at, label in ticks(scale, most=most)]
 
     @cached_property
     def ticks_up(self) -> list[Tick]:
-        """The ticks of the second feature, if there is one."""
+        """The ticks of the second axis, if there is one."""
         return [
             (self._down(at), _short(label))
-            for feature in self.release.experiment.context[1:]
-            for at, label in ticks(feature, most=HEIGHT // LINE)
+            for scale in self.scales[1:]
+            for at, label in ticks(scale, most=HEIGHT // LINE)
         ]
 
     def rectangle(self, box: Box) -> Rectangle:

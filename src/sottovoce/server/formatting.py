@@ -7,13 +7,31 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.partition import Box
 from sottovoce.shared.release import BinPolicy, Release
-from sottovoce.shared.schema import Categorical, Feature, Numeric, Ordinal
+from sottovoce.shared.schema import MISSING, THERE, Boolean, Feature, Numeric, place_names
 
 EVERYONE = "everyone"
+Edge = tuple[float, float]
+"""Where a box begins and ends along an axis."""
+
 # So many levels are named; the others are counted.
 MOST_LEVELS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What people read along an axis.
+
+    name: that of the axis.
+    places: the names of its places; none along a number.
+    number: the feature whose numbers lie along it; None for places.
+    """
+
+    name: str
+    places: tuple[str, ...] = ()
+    number: Numeric | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +62,33 @@ def bins_of(release: Release) -> list[Bin]:
     return found
 
 
+def scales_of(feature: Feature) -> list[Scale]:
+    """Return the scale of each axis of a feature."""
+    number = feature if isinstance(feature, Numeric) else None
+    return [
+        Scale(axis.name, places, None if places else number)
+        for axis, places in zip(feature.axes, place_names(feature), strict=True)
+    ]
+
+
+def scales(experiment: Experiment) -> list[Scale]:
+    """Return the scale of each axis of a context; once, for every bin is described by them."""
+    found: list[Scale] = experiment.derived.get(scales, [])
+    if not found:
+        found = [scale for feature in experiment.context for scale in scales_of(feature)]
+        experiment.derived[scales] = found
+    return found
+
+
 def rounded_to_levels(release: Release, box: Box) -> Box:
-    """Move the edges of a box, along features with levels, to where one level ends.
+    """Move the edges of a box, along axes with places, to where the share of a place ends.
 
     Levels are points on their axis, and splits fall anywhere between them. With rounded edges a box
     covers as much of [0, 1] as it has levels, and one without a level is empty.
     """
     edges = []
-    for feature, (low, high) in zip(release.experiment.context, box, strict=True):
-        if not isinstance(feature, Numeric):
-            count = len(feature.levels)
+    for axis, (low, high) in zip(release.experiment.axes, box, strict=True):
+        if count := axis.levels:
             low, high = _levels_below(low, count) / count, _levels_below(high, count) / count
         edges.append((low, high))
     return tuple(edges)
@@ -61,11 +96,34 @@ def rounded_to_levels(release: Release, box: Box) -> Box:
 
 def describe(release: Release, box: Box) -> str:
     """Say who belongs to a box; a feature that leaves nobody out is not mentioned."""
-    parts = []
-    for feature, (low, high) in zip(release.experiment.context, box, strict=True):
-        if not _leaves_out_nobody(feature, low, high):
-            parts.append(f"{feature.name} {describe_range(feature, low, high)}")
-    return ", ".join(parts) or EVERYONE
+    ranges = zip(scales(release.experiment), box, strict=True)
+    parts = [
+        _describe_feature(feature, [next(ranges) for _ in feature.axes])
+        for feature in release.experiment.context
+    ]
+    return ", ".join(part for part in parts if part) or EVERYONE
+
+
+def _describe_feature(feature: Feature, ranges: Sequence[tuple[Scale, Edge]]) -> str:
+    """Say which values of a feature lie in a box; nothing if it leaves nobody out."""
+    (scale, (low, high)), *second = ranges
+    everything = _leaves_out_nobody(scale, low, high)
+    colon = ":" if isinstance(feature, Boolean) else ""
+    values = "" if everything else f"{feature.name}{colon} {describe_range(scale, low, high)}"
+    if not second:
+        return values
+    (whether, (first, last)) = second[0]
+    # Those without a value lie at the lower end of the first axis, or at its first place.
+    places = _places(scale, low, high)
+    holds_missing = low == 0 if scale.number is not None else places[:1] == scale.places[:1]
+    match _places(whether, first, last):
+        case [_, _]:
+            return f"{values} or {MISSING}" if values and holds_missing else values
+        case [only] if only == THERE:
+            return values or f"{feature.name} is {THERE}"
+        case [_] if holds_missing:
+            return f"{feature.name} is {MISSING}"
+    return f"{feature.name} at no value"
 
 
 def describe_path(release: Release, path: str) -> str:
@@ -77,12 +135,12 @@ def describe_path(release: Release, path: str) -> str:
     return people if known == path else f"a part of {people}"
 
 
-def describe_range(feature: Feature, low: float, high: float) -> str:
-    """Say which values of a feature lie in [low, high) of its axis."""
-    if isinstance(feature, Numeric):
-        first, last = _edge(feature, low), _edge(feature, high)
+def describe_range(scale: Scale, low: float, high: float) -> str:
+    """Say what lies in [low, high) of an axis."""
+    if scale.number is not None:
+        first, last = _edge(scale.number, low), _edge(scale.number, high)
         return f"{first} to {last}" if first.startswith("−") else f"{first}–{last}"
-    levels = _levels(feature, low, high)
+    levels = _places(scale, low, high)
     if not levels:
         return "at no level"
     if len(levels) > MOST_LEVELS:
@@ -99,13 +157,13 @@ def format_number(value: float, *, step: float) -> str:
     return f"{value:.{min(digits, 17)}g}".replace("-", "−")
 
 
-def ticks(feature: Feature, *, most: int) -> list[tuple[float, str]]:
-    """Return positions along a feature's axis, on [0, 1], and what to write there."""
-    if isinstance(feature, Numeric):
-        return _round_numbers(feature)
-    count = len(feature.levels)
+def ticks(scale: Scale, *, most: int) -> list[tuple[float, str]]:
+    """Return positions along an axis, on [0, 1], and what to write there."""
+    if scale.number is not None:
+        return _round_numbers(scale.number)
+    count = len(scale.places)
     every = math.ceil(count / most)  # labels must not run into each other
-    return [((i + 0.5) / count, feature.levels[i]) for i in range(0, count, every)]
+    return [((i + 0.5) / count, scale.places[i]) for i in range(0, count, every)]
 
 
 def _round_numbers(feature: Numeric) -> list[tuple[float, str]]:
@@ -133,15 +191,15 @@ def _levels_below(position: float, count: int) -> int:
     return max(math.ceil(position * count - 0.5), 0)
 
 
-def _levels(feature: Ordinal | Categorical, low: float, high: float) -> tuple[str, ...]:
-    count = len(feature.levels)
-    return feature.levels[_levels_below(low, count) : _levels_below(high, count)]
+def _places(scale: Scale, low: float, high: float) -> tuple[str, ...]:
+    count = len(scale.places)
+    return scale.places[_levels_below(low, count) : _levels_below(high, count)]
 
 
-def _leaves_out_nobody(feature: Feature, low: float, high: float) -> bool:
-    if isinstance(feature, Numeric):
+def _leaves_out_nobody(scale: Scale, low: float, high: float) -> bool:
+    if scale.number is not None:
         return (low, high) == (0, 1)
-    return _levels(feature, low, high) == feature.levels
+    return _places(scale, low, high) == scale.places
 
 
 def listed(names: Sequence[str], *, last: str = "and") -> str:

@@ -211,8 +211,14 @@ def _settings() -> Json:
     ends = _list(number, minItems=2, maxItems=2)
     epsilon = {"type": "number", "minimum": 1e-9, "maximum": 1e6}
     shares = _list({"type": "number", "minimum": 0, "maximum": 1})
-    kinds = (("numeric", ends), ("ordinal", names), ("categorical", names))
-    features = [_closed({"name": name, kind: values}) for kind, values in kinds]
+    flag = {"type": "boolean"}
+    kinds = {"numeric": ends, "ordinal": names, "categorical": names, "boolean": {"const": True}}
+    flags = {kind: {"optional": flag} for kind in kinds}
+    flags["categorical"]["other"] = flag
+    features = [
+        _closed({"name": name, kind: values, **flags[kind]}, optional=tuple(flags[kind]))
+        for kind, values in kinds.items()
+    ]
     population = {"name": name, "epsilon": epsilon, "users": _whole(0, 2**53), "behaviour": shares}
     method = {"type": "object", "required": ["name"]}
     properties = {

@@ -28,10 +28,12 @@ from sottovoce.server.formatting import (
     listed,
     odds,
     percent,
+    scales,
     worth,
 )
 from sottovoce.server.status import Event, ExperimentStatus
 from sottovoce.shared.release import BinPolicy, Release
+from sottovoce.shared.schema import MISSING, THERE
 
 FOLDER = Path(__file__).parent / "templates"
 STYLE = (FOLDER / "page.css").read_text(encoding="utf-8")
@@ -194,13 +196,14 @@ def _dropped(
 
 
 def _split(release: Release, path: str, axis: int) -> str:
-    feature = release.experiment.context[axis]
-    text = f"{describe_path(release, path)}: split by {feature.name}"
+    scale = scales(release.experiment)[axis]
+    whether = "whether " if scale.places == (THERE, MISSING) else ""
+    text = f"{describe_path(release, path)}: split by {whether}{scale.name}"
     if path not in release.partition.cuts:
         return text
     low, high = release.partition.box(path)[axis]
     middle = (low + high) / 2
-    halves = describe_range(feature, low, middle), describe_range(feature, middle, high)
+    halves = describe_range(scale, low, middle), describe_range(scale, middle, high)
     return f"{text} into {halves[0]} and {halves[1]}"
 
 

@@ -45,6 +45,13 @@ def whole_number(value: Any, *, what: str, least: int) -> int:
     return int(value)
 
 
+def truth_value(value: Any, *, what: str) -> bool:
+    """Check a setting that is on or off."""
+    if not isinstance(value, bool):
+        raise ExperimentError(must(what, "be true or false", repr(value)))
+    return value
+
+
 def name(value: Any, *, what: str) -> str:
     """Check a name; control characters could forge lines of a receipt or a log."""
     if not isinstance(value, str) or not value or not value.isprintable():

@@ -13,12 +13,13 @@ from typing import Any
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.methods import MethodSettings, settings_from
-from sottovoce.shared.schema import Axis, Categorical, Feature, feature_from_table, feature_to_table
+from sottovoce.shared.schema import Axis, Feature, feature_from_table, feature_to_table
 
 TARGET = "target"
 
 MOST_FEATURES = 1000
-"""A device looks at every feature. Reports number their questions, several each, in two bytes."""
+"""How many axes the features may have. A device looks at each, and reports number their questions,
+several for each axis, in two bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Experiment:
     """Arms, context schema, populations with their ε, method and its settings.
 
     arms: the options, at least two.
-    context: the features, one axis of [0, 1]^d each.
+    context: the features, each with one or two axes of [0, 1]^d.
     epsilon: the privacy budget of one report of a target user.
     horizon: how many target users are expected.
     auxiliary: other populations that help with their own data under their own ε.
@@ -79,12 +80,15 @@ class Experiment:
             object.__setattr__(self, name, value)
 
         put("arms", check.distinct_names(self.arms, what="arms", least=2))
-        rule = "hold Numeric, Ordinal or Categorical features"
+        rule = "hold Numeric, Ordinal, Categorical or Boolean features"
         put("context", check.items(self.context, Feature, what="context", rule=rule))
         names = [feature.name for feature in self.context]
         check.distinct_names(names, what="context features", least=1)
-        if len(names) > MOST_FEATURES:
-            raise ExperimentError(must("context", f"have at most {MOST_FEATURES}", len(names)))
+        if self.dimension > MOST_FEATURES:
+            rule = f"have at most {MOST_FEATURES} axes"
+            raise ExperimentError(must("context", rule, self.dimension))
+        # A feature may have the name that another one's second axis has.
+        check.distinct_names([axis.name for axis in self.axes], what="axes of the context", least=1)
         rule = "hold Populations"
         put("auxiliary", check.items(self.auxiliary, Population, what="auxiliary", rule=rule))
         for population in self.auxiliary:
@@ -102,18 +106,15 @@ class Experiment:
         put("seed", check.whole_number(self.seed, what="seed", least=0))
         check.name(self.name, what="name")
 
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """The axes of all features, in their order: what the coordinates of a context mean."""
+        return tuple(axis for feature in self.context for axis in feature.axes)
+
     @property
     def dimension(self) -> int:
         """The d of [0, 1]^d."""
-        return len(self.context)
-
-    @cached_property
-    def axes(self) -> tuple[Axis, ...]:
-        """The axes of [0, 1]^d."""
-        return tuple(
-            Axis(f.name, len(getattr(f, "levels", ())), not isinstance(f, Categorical) or len(f.levels) < 3)
-            for f in self.context
-        )
+        return len(self.axes)
 
     @cached_property
     def populations(self) -> tuple[Population, ...]:

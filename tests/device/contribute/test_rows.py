@@ -261,6 +261,83 @@ def test_a_damaged_parquet_file_is_refused(tmp_path: Path) -> None:
         surveyed(path)
 
 
+GAPS: list[Any] = [
+    sv.Numeric("age", 18, 90, optional=True),
+    sv.Boolean("smokes", optional=True),
+    sv.Categorical("city", ("Rome", "Oslo"), other=True, optional=True),
+    sv.Ordinal("activity", ("low", "high"), optional=True),
+]
+
+
+def gaps(**changes: Any) -> sv.Experiment:
+    return clinic(context=GAPS, **changes)
+
+
+def test_an_empty_field_of_an_optional_feature_is_a_missing_value(tmp_path: Path) -> None:
+    header = ["age", "smokes", "city", "activity", "arm", "reward"]
+    rows = [
+        ["", "", "", "", "coach", 1],
+        [42, "TRUE", "Rome", "low", "coach", 1],
+        [42, "false", "Atlantis", "high", "coach", 0],
+        [42, "yes", "Rome", "low", "coach", 1],
+        [42, 1, "Rome", "low", "coach", 1],
+        ["nan", "true", "Rome", "low", "coach", 1],
+        [42, "true", "Rome", "middling", "coach", 1],
+        [42, "true", "Rome", "low", "", 1],
+    ]
+    path = write_csv(tmp_path / "rows.csv", rows, header=header)
+    judge = Judge(gaps(), Columns())
+    found = survey(look(path), judge, on_refusal=ignore, progress=ignore)
+    assert lines(found) == {
+        "smokes is not true or false": (5, 6),
+        "age is not a number": (7,),
+        "activity is not a level of the schema": (8,),
+        "arm is missing": (9,),
+    }
+    with reading(look(path), judge.names) as values:
+        first, second, third = (judge.read(next(values)[1]) for _ in range(3))
+    assert isinstance(first, Row)
+    assert isinstance(second, Row)
+    assert isinstance(third, Row)
+    assert first.context == dict.fromkeys(["age", "smokes", "city", "activity"])
+    assert second.context == {"age": 42, "smokes": True, "city": "Rome", "activity": "low"}
+    assert third.context == {"age": 42, "smokes": False, "city": "Atlantis", "activity": "high"}
+
+
+def test_a_null_of_an_optional_feature_in_parquet_is_a_missing_value(tmp_path: Path) -> None:
+    path = write_parquet(
+        tmp_path / "rows.parquet",
+        age=pa.array([42.0, None, float("nan"), 17]),
+        smokes=pa.array([True, None, False, True]),
+        city=["Rome", None, "Atlantis", "Oslo"],
+        activity=["low", "high", None, "low"],
+        arm=["coach"] * 4,
+        reward=[1.0, 0.0, 1.0, 1.0],
+    )
+    judge = Judge(gaps(), Columns())
+    found = survey(look(path), judge, on_refusal=ignore, progress=ignore)
+    assert (found.rows, found.fitting, found.refused) == (4, 4, {})
+    assert found.clamped == {"age": 1}
+    with reading(look(path), judge.names) as values:
+        contexts = [row.context for _, each in values if isinstance(row := judge.read(each), Row)]
+    assert [each["smokes"] for each in contexts] == [True, None, False, True]
+    assert [each["age"] for each in contexts] == [42, None, None, 17]
+
+
+def test_a_gap_of_a_boolean_that_is_not_optional_does_not_fit() -> None:
+    judge = Judge(clinic(context=[sv.Boolean("smokes")]), Columns())
+    assert judge.read(["", "coach", 1]) == "smokes is missing"
+    assert judge.read([None, "coach", 1]) == "smokes is missing"
+    assert isinstance(judge.read(["True", "coach", 1]), Row)
+
+
+@pytest.mark.parametrize("value", [2.5, True, b"Rome", ["Rome"]])
+def test_what_is_no_text_is_no_other_level(value: Any) -> None:
+    judge = Judge(clinic(context=[sv.Categorical("city", ("1", "2"), other=True)]), Columns())
+    assert judge.read([value, "coach", 1]) == "city is not a level of the schema"
+    assert isinstance(judge.read([3, "coach", 1]), Row)
+
+
 anything = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.decimals(),
     st.sampled_from(["low", "high", "coach", "control", "42", "0.5"]),
@@ -275,3 +352,13 @@ def test_what_is_judged_to_fit_a_device_takes(values: list[Any]) -> None:
         device.report_logged(row.context, arm=row.arm, reward=row.reward)
     else:
         assert row.split()[0] in HEADER
+
+
+@given(st.lists(anything, min_size=6, max_size=6))
+def test_a_row_with_gaps_that_is_judged_to_fit_a_device_takes(values: list[Any]) -> None:
+    row = Judge(gaps(), Columns()).read(values)
+    if isinstance(row, Row):
+        device = sv.Device(sv.Learner(gaps()).release(), population="clinic-b")
+        device.report_logged(row.context, arm=row.arm, reward=row.reward)
+    else:
+        assert row.split()[0] in ("age", "smokes", "city", "activity", "arm", "reward")

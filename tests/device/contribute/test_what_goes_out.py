@@ -54,6 +54,16 @@ def test_a_row_that_does_not_fit_sends_a_report_for_each_reason(tmp_path: Path) 
         assert done.files[0].survey.fitting == 2
 
 
+def test_rows_with_gaps_of_optional_features_are_reported_like_others(tmp_path: Path) -> None:
+    context = [sv.Numeric("age", 18, 90, optional=True), sv.Boolean("smokes", optional=True)]
+    server = CustodianServer(clinic(context=context))
+    header = ("age", "smokes", "arm", "reward")
+    rows = [("", "true", "coach", 1), (42, "", "coach", 0), ("", "", "control", 1)]
+    path = write_csv(tmp_path / "rows.csv", rows, header=header)
+    done = hand_in(server, [path], state=tmp_path / "journal")
+    assert (done.rows, done.sent, done.stored, done.files[0].survey.fitting) == (3, 3, 3, 3)
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     rows=st.lists(st.sampled_from([GOOD, *UNFIT]), max_size=12).map(lambda some: [*some, GOOD]),

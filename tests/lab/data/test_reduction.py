@@ -1,11 +1,14 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import sottovoce as sv
 from sottovoce.lab.data.columns import Column, Levels, Numbers
-from sottovoce.lab.data.reduction import Axis, Reduction
-from sottovoce.lab.data.selection import Selection
+from sottovoce.lab.data.reduction import Distribution, Reduction
+from sottovoce.lab.data.selection import Selection, telling_columns
 from sottovoce.lab.environments import Floats
+from sottovoce.shared.schema import Feature
 
 RNG = np.random.default_rng(0)
 
@@ -24,18 +27,18 @@ def columns(n: int, *, seed: int = 0) -> dict[str, Column]:
 
 def test_an_axis_puts_as_many_people_into_each_part() -> None:
     values = RNG.lognormal(size=50_000)
-    places = Axis.fit(values).apply(values)
+    places = Distribution.fit(values).apply(values)
     assert np.histogram(places, 8, (0, 1))[0] == pytest.approx(np.full(8, 6250), rel=0.02)
     assert (np.diff(places[np.argsort(values)]) >= 0).all()
 
 
 def test_people_with_the_same_value_lie_in_the_middle_of_their_share() -> None:
-    axis = Axis.fit(np.repeat([1.0, 2.0, 5.0], [2, 6, 2]))
+    axis = Distribution.fit(np.repeat([1.0, 2.0, 5.0], [2, 6, 2]))
     assert axis.apply(np.array([1.0, 2.0, 5.0])) == pytest.approx([0.1, 0.5, 0.9])
     assert axis.apply(np.array([-9.0, 99.0])) == pytest.approx([0.1, 0.9])
     assert axis.apply(np.array([1.5, np.nan])) == pytest.approx([0.3, 0.5])
     mixed = np.concatenate([np.zeros(9000), RNG.random(10_000) - 0.5, np.full(1000, 0.1)])
-    large = Axis.fit(mixed)
+    large = Distribution.fit(mixed)
     assert len(large.knots) < 2000
     assert large.apply(np.zeros(1)) == pytest.approx(0.475, abs=0.01)
     assert large.apply(np.array([0.1])) == pytest.approx(0.775, abs=0.002)
@@ -43,7 +46,7 @@ def test_people_with_the_same_value_lie_in_the_middle_of_their_share() -> None:
 
 @pytest.mark.parametrize("values", [np.full(5, 3.0), np.full(4, np.nan), np.empty(0)])
 def test_an_axis_with_nothing_to_tell_puts_everybody_in_the_middle(values: Floats) -> None:
-    assert Axis.fit(values).apply(np.array([-1.0, 3.0, 9.0])) == pytest.approx([0.5] * 3)
+    assert Distribution.fit(values).apply(np.array([-1.0, 3.0, 9.0])) == pytest.approx([0.5] * 3)
 
 
 def test_the_components_are_those_of_the_encoded_columns() -> None:
@@ -157,10 +160,79 @@ def test_features_of_a_schema_are_placed_as_on_a_device() -> None:
     assert isinstance(deep, Numbers)
     assert isinstance(colour, Levels)
     expected = [
-        [number.position(x), levels.position(colour.levels[c])]
+        [*number.positions(x), *levels.positions(colour.levels[c])]
         for x, c in zip(deep.values.tolist(), colour.codes.tolist(), strict=True)
     ]
     assert selection.apply(data) == pytest.approx(np.array(expected))
     assert selection.features == ("deep", "colour")
     with pytest.raises(sv.ExperimentError, match=r"'colour' must hold the levels .* in \d+ rows"):
         Selection.fit({}, [sv.Ordinal("colour", ("red", "green"))]).apply(data)
+
+
+CITIES = ("a", "b", "c")
+TRUTH = ("False", "true", "TRUE")
+
+
+@pytest.mark.parametrize("optional", [False, True])
+@pytest.mark.parametrize(
+    "feature",
+    [
+        sv.Numeric("x", -1, 3),
+        sv.Ordinal("x", CITIES),
+        sv.Categorical("x", CITIES),
+        sv.Categorical("x", CITIES[:2], other=True),
+        sv.Boolean("x"),
+    ],
+)
+def test_every_kind_of_feature_is_placed_as_on_a_device(feature: Feature, optional: bool) -> None:
+    feature = replace(feature, optional=optional)
+    gaps = [None, None] if optional else []
+    column: Column
+    if isinstance(feature, sv.Numeric):
+        raw = [-2.0, 0.5, 7.0, *gaps]
+        column = Numbers(np.array([np.nan if value is None else value for value in raw]))
+    else:
+        levels = TRUTH if isinstance(feature, sv.Boolean) else CITIES
+        column = Levels(np.array([2, 0, 1, *[-1 for _ in gaps]]), levels)
+        truth = isinstance(feature, sv.Boolean)
+        named = [levels[code].lower() == "true" if truth else levels[code] for code in (2, 0, 1)]
+        raw = [*named, *gaps]  # type: ignore[list-item]
+    selection = Selection.fit({}, [feature])
+    expected = np.array([feature.positions(value) for value in raw])
+    assert selection.apply({"x": column}) == pytest.approx(expected)
+    assert selection.features == tuple(axis.name for axis in feature.axes)
+
+
+def test_gaps_of_a_feature_that_is_not_optional_are_refused() -> None:
+    column = {"deep": Numbers(np.array([1.0, np.nan, np.nan]))}
+    with pytest.raises(sv.ExperimentError, match=r"no gaps, unless .* optional; got 2 rows"):
+        Selection.fit({}, [sv.Numeric("deep", 0, 1)]).apply(column)
+    kept = Selection.fit({}, [sv.Numeric("deep", 0, 1)], optional=["deep"])
+    assert kept.apply(column).tolist() == [[1.0, 0.25], [0.0, 0.75], [0.0, 0.75]]
+
+
+def test_missing_numbers_have_an_axis_and_missing_levels_a_place() -> None:
+    data: dict[str, Column] = {
+        "deep": Numbers(np.array([1.0, 3.0, np.nan, np.nan])),
+        "town": Levels(np.array([0, 0, 1, -1]), ("x", "y")),
+    }
+    selection = Selection.fit(data, ["deep", "town"], optional={"deep", "town"})
+    assert selection.features == ("deep", "deep is missing", "town")
+    assert selection.encoded == 2
+    contexts = selection.apply(data)
+    assert contexts[:, :2].tolist() == [[0.25, 0.25], [0.75, 0.25], [0.0, 0.75], [0.0, 0.75]]
+    assert contexts[:, 2].tolist() == [0.25, 0.25, 0.625, 0.875]
+    # A level that the fitting rows lack still lies in the middle.
+    strange = {**data, "town": Levels(np.array([0] * 4), ("z",))}
+    assert selection.apply(strange)[:, 2].tolist() == [0.5] * 4
+
+
+def test_a_column_that_tells_by_its_gaps_alone_is_chosen() -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 400)
+    noise = rng.random((2, 400))
+    data: dict[str, Column] = {
+        "noise": Numbers(noise[0]),
+        "gaps": Numbers(np.where(labels == 1, np.nan, noise[1])),
+    }
+    assert telling_columns(data, labels, dimensions=1, optional={"gaps"}) == ["gaps"]

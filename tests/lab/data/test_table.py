@@ -218,6 +218,59 @@ def test_missing_values_are_refused_dropped_or_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_named_columns_with_gaps_become_optional_features(tmp_path: Path, ending: str) -> None:
+    table = spoil("sleep", {3: None, 5: None})
+    table["subject"][7] = None
+    path = write(tmp_path / f"gaps{ending}", table)
+    names = ["hours", "sleep", "subject"]
+    data = Table(path, **SPLIT, features=names, nulls="keep").load()
+    assert data.features == ("hours", "sleep", "sleep is missing", "subject")
+    assert data.encoded == 3
+    samples = [data.target, *data.auxiliary.values()]
+    contexts = np.concatenate([sample.contexts for sample in samples])
+    assert len(contexts) == 600
+    missing = contexts[contexts[:, 2] == 0.75]
+    assert missing[:, 1].tolist() == [0.0, 0.0]
+    assert (np.delete(contexts[:, 2], np.flatnonzero(contexts[:, 2] == 0.75)) == 0.25).all()
+    assert len(np.unique(contexts[:, 3])) == 5
+    # The reductions are as they were: a gap is the mean, or no level.
+    assert len(Table(path, **SPLIT, nulls="keep").load().features) == 3
+    told = Table(path, **SPLIT, nulls="keep", reduce="columns", dimensions=2).load()
+    assert len(told.features) == 2 + ("sleep is missing" in told.features)
+    without = Table(path, **SPLIT, features=names, nulls="drop").load()
+    assert without.features == ("hours", "sleep", "subject")
+
+
+def test_an_optional_feature_of_a_schema_may_be_missing_whatever_is_done_with_gaps(
+    tmp_path: Path,
+) -> None:
+    table = spoil("sleep", {3: None, 5: None})
+    path = write(tmp_path / "gaps.parquet", table)
+    sleep, boards = sv.Numeric("sleep", 4, 12, optional=True), sv.Boolean("boards")
+    for nulls in ("refuse", "drop", "keep"):
+        data = Table(path, label="grade", features=[sleep, boards], nulls=nulls).load()
+        assert data.features == ("sleep", "sleep is missing", "boards")
+        assert len(data.target) == 600
+        assert (data.target.contexts[[3, 5], :2] == (0.0, 0.75)).all()
+        expected = [0.75 if value else 0.25 for value in table["boards"]]
+        assert data.target.contexts[:, 2].tolist() == expected
+    plain = sv.Numeric("sleep", 4, 12)
+    kept = Table(path, label="grade", features=[plain, boards], nulls="keep").load()
+    assert same(kept, data)
+    with pytest.raises(sv.ExperimentError, match="got 2 in column 'sleep'"):
+        Table(path, label="grade", features=[plain, boards]).load()
+
+
+def test_gaps_in_public_rows_alone_count_too(tmp_path: Path) -> None:
+    path = write(tmp_path / "whole.csv", pupils())
+    public = write(tmp_path / "gaps.csv", spoil("sleep", {3: None}))
+    options: dict[str, Any] = {"label": "grade", "features": ["sleep"], "nulls": "keep"}
+    data = Table(path, **options, public=public).load()
+    assert data.features == ("sleep", "sleep is missing")
+    assert (data.target.contexts[:, 1] == 0.25).all()
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
 def test_infinities_are_refused(tmp_path: Path, ending: str) -> None:
     table = spoil("hours", {1: float("inf"), 2: float("-inf"), 9: float("inf")})
     with pytest.raises(sv.ExperimentError, match="'hours' must hold finite numbers; got 3"):

@@ -10,13 +10,16 @@ from typing import Any
 
 from sottovoce.shared.errors import RowsError, must
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.schema import Feature, Numeric
+from sottovoce.shared.schema import Boolean, Categorical, Feature, Numeric
 
 Numbered = tuple[int, Sequence[Any] | None]
 """The line of a row, or its number in Parquet, and its values in the wanted columns.
 
 The values are None if the row and the header have different numbers of fields.
 """
+
+Value = float | str | bool | None
+"""What a device takes of a feature; None if it is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Columns:
 class Row:
     """One logged row. It has no repr, so that no log file can hold it."""
 
-    context: Mapping[str, float | str]
+    context: Mapping[str, Value]
     arm: str
     reward: float
 
@@ -85,21 +88,29 @@ class Judge:
         """
         if values is None:
             return "has another number of fields than the header"
-        context: dict[str, float | str] = {}
+        context: dict[str, Value] = {}
         outside = []
         for feature, column, value in zip(self._features, self.names, values, strict=False):
             if _is_missing(value):
-                return f"{column} is missing"
-            if isinstance(feature, Numeric):
+                if not feature.optional:
+                    return f"{column} is missing"
+                context[feature.name] = None
+            elif isinstance(feature, Numeric):
                 number = _number(value)
                 if number is None:
                     return f"{column} is not a number"
                 if not feature.low <= number <= feature.high:
                     outside.append(feature.name)
                 context[feature.name] = number
+            elif isinstance(feature, Boolean):
+                truth = _truth(value)
+                if truth is None:
+                    return f"{column} is not true or false"
+                context[feature.name] = truth
             else:
                 level = _text(value)
-                if level not in feature.levels:
+                takes_others = isinstance(feature, Categorical) and feature.other
+                if level not in feature.levels and not (level and takes_others):
                     return f"{column} is not a level of the schema"
                 context[feature.name] = level
         given, outcome = values[-2:]
@@ -110,7 +121,7 @@ class Judge:
             return f"{self._columns.arm} is not an arm of the experiment"
         if _is_missing(outcome):
             return f"{self._columns.reward} is missing"
-        # A reward may be a bool; a feature may not.
+        # A reward may be a bool; a number may not.
         reward = float(outcome) if isinstance(outcome, bool) else _number(outcome)
         if reward is None:
             return f"{self._columns.reward} is not a number"
@@ -135,6 +146,13 @@ def _number(value: Any) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
+
+
+def _truth(value: Any) -> bool | None:
+    """Return a truth value, also one that is written as true or false in any case."""
+    if isinstance(value, str):
+        return {"true": True, "false": False}.get(value.lower())
+    return value if isinstance(value, bool) else None
 
 
 def _text(value: Any) -> str:

@@ -19,6 +19,7 @@ from sottovoce.shared.whisper.tuning import (
     SLOPE_DOUBT,
     SPLIT_BELOW,
     SPLIT_KNOWN,
+    SPLIT_RELEVANT,
     SPLIT_GAIN,
     TIE,
 )
@@ -100,6 +101,8 @@ def decide(state: "State", constants: "Constants", node: int, estimate: BinEstim
         challenger, axis = unproven, -1
     elif axis < 0 and split and apart and best != challenger:
         axis, against = steepest(state, constants, node, live, estimate, best)
+        if axis >= 0 and state.relevance[axis] < SPLIT_RELEVANT * (1.0 - FEW_MATTER / state.holds.shape[1]):
+            axis = -1
     upper = np.zeros(state.holds.shape[1], dtype=np.bool_)
     if axis >= 0 and constants.axes.levels[axis] > 0:
         divide_levels(state, constants, node, estimate, axis, best, against, upper)

@@ -9,7 +9,7 @@ learns of the person must all the same be within the person's budget.
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from sottovoce.estimate.learner import Learner
 from sottovoce.lab.audit.attack import Sample, attack
 from sottovoce.lab.audit.claims import Person, Scene, Scores, must_know
 from sottovoce.lab.audit.tasks import Finding
-from sottovoce.lab.people import raw
+from sottovoce.lab.people import features_of
 from sottovoce.shared import wire
 from sottovoce.shared.errors import BudgetSpent
 from sottovoce.shared.experiment import Experiment
@@ -162,10 +162,7 @@ class _Table:
         return self.known[key]
 
 
-def _within(release: Release, path: str) -> dict[str, float]:
+def _within(release: Release, path: str) -> dict[str, Any]:
     """Return a context in the middle of a bin."""
-    features, box = release.experiment.context, release.partition.box(path)
-    return {
-        feature.name: raw(feature, (low + high) / 2)
-        for feature, (low, high) in zip(features, box, strict=True)
-    }
+    box = release.partition.box(path)
+    return features_of(release.experiment, np.array(box).mean(axis=1))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sottovoce.device.encode import encode
 from sottovoce.lab.audit.claims import Answer, Floats, Person, Scene, Scores
 from sottovoce.lab.baselines.sphere import keep_chance
 from sottovoce.shared.errors import ExperimentError, must
@@ -99,6 +100,5 @@ def _place(scene: Scene, person: Person, state: Any) -> tuple[int, float]:
     experiment = scene.release.experiment
     if person.arm is None or person.reward is None:
         raise ExperimentError(must("people of a baseline", "have an arm and an outcome", "none"))
-    point = [feature.position(person.place[feature.name]) for feature in experiment.context]
-    features(np.array(point), state.phi)
+    features(np.array(encode(experiment, person.place)), state.phi)
     return experiment.arms.index(person.arm), person.reward

@@ -49,6 +49,11 @@ class Levels:
         table = np.array([indices.get(level, -1) for level in self.levels] + [-1], dtype=np.int64)
         return table[self.codes]  # what is missing (-1) finds the last entry
 
+    def filled(self, level: str) -> "Levels":
+        """Return the same with a level in place of what is missing."""
+        known = self.levels if level in self.levels else (*self.levels, level)
+        return Levels(np.where(self.codes < 0, known.index(level), self.codes), known)
+
     def ranks_in(self, order: tuple[str, ...]) -> Floats:
         """Return the same as numbers, with gaps where the order has no such level."""
         codes = self.codes_in(order)

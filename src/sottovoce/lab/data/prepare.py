@@ -1,6 +1,6 @@
 """Rows of several populations to a data set; the reduction never sees a target row."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -27,12 +27,13 @@ LEAST_OF_A_CLASS = 2
 class Preparation:
     """How columns become contexts.
 
-    features: named columns, one for each axis; None for a reduction of all columns.
+    features: named columns, one for each axis; None for a reduction of all columns. Numbers that
+        may be missing have a second axis (``selection.py``).
     reduce: for the latter. ``supervised``: the directions that tell classes apart in the fitting
         rows, then principal components. ``columns``: the columns that say most about the classes
         of the fitting rows, as if they had been named. ``components``: principal components alone,
         for which the fitting rows need no labels, and give away nothing about them.
-    dimensions: d, for the latter.
+    dimensions: d, for the latter; with ``columns``, how many of them.
     levels: all levels of some columns, where they are publicly known.
     """
 
@@ -55,10 +56,12 @@ class Preparation:
         """Whether every feature has public bounds, so that no row has to be looked at."""
         return self.features is not None and not any(isinstance(f, str) for f in self.features)
 
-    def fit(self, columns: Columns, labels: Counts | None) -> Reduction | Selection:
-        """Fit on rows that are not the target's."""
+    def fit(
+        self, columns: Columns, labels: Counts | None, *, optional: Collection[str] = ()
+    ) -> Reduction | Selection:
+        """Fit on rows that are not the target's. optional: the columns that may have gaps."""
         if self.features is not None:
-            return Selection.fit(columns, self.features, labels=labels)
+            return Selection.fit(columns, self.features, labels=labels, optional=optional)
         if self.reduce == "components":
             labels = None
         elif labels is None:
@@ -66,8 +69,8 @@ class Preparation:
                 must("reduce", "be 'components' where the fitting rows have no label", self.reduce)
             )
         elif self.reduce == "columns":
-            chosen = telling_columns(columns, labels, dimensions=self.dimensions)
-            return Selection.fit(columns, chosen, labels=labels)
+            chosen = telling_columns(columns, labels, dimensions=self.dimensions, optional=optional)
+            return Selection.fit(columns, chosen, labels=labels, optional=optional)
         return Reduction.fit(columns, dimensions=self.dimensions, labels=labels, levels=self.levels)
 
 
@@ -78,6 +81,7 @@ class Crowd:
     label: the class of each row; no gaps.
     target, auxiliary: which rows; those of nobody are left out.
     fitting: columns and labels (if any) of public rows; None to fit on the auxiliary rows.
+    optional: the columns that may have gaps.
     """
 
     columns: Columns
@@ -86,13 +90,14 @@ class Crowd:
     auxiliary: Mapping[str, Rows]
     fitting: tuple[Columns, Counts | None] | None = None
     dropped: int = 0
+    optional: Collection[str] = ()
 
 
 def prepare(name: str, crowd: Crowd, preparation: Preparation) -> DataSet:
     """Fit the reduction, and apply it to every population."""
     labels, arms = _classes(crowd)
     if crowd.fitting is not None:
-        reduction = preparation.fit(*crowd.fitting)
+        reduction = preparation.fit(*crowd.fitting, optional=crowd.optional)
     else:
         rows = np.logical_or.reduce([*crowd.auxiliary.values(), np.zeros(len(labels), np.bool_)])
         if not rows.any() and not preparation.fits_nothing:
@@ -101,7 +106,8 @@ def prepare(name: str, crowd: Crowd, preparation: Preparation) -> DataSet:
                 "public= for public ones, or features= with bounds"
             )
             raise ExperimentError(must("the reduction", rule, "none"))
-        reduction = preparation.fit(take(crowd.columns, rows), labels[rows])
+        fitting = take(crowd.columns, rows)
+        reduction = preparation.fit(fitting, labels[rows], optional=crowd.optional)
 
     def sample(rows: Rows) -> Sample:
         return Sample(reduction.apply(take(crowd.columns, rows)), labels[rows])

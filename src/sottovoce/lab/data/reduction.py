@@ -36,7 +36,7 @@ MOST_KNOTS = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class Distribution:
     """A distribution function: equal lengths of the axis hold similar numbers of people.
 
     u(x) = (#{values < x} + #{values <= x}) / 2n at the fitting values, so that those who share a
@@ -48,7 +48,7 @@ class Axis:
     shares: Floats
 
     @classmethod
-    def fit(cls, values: Floats) -> "Axis":
+    def fit(cls, values: Floats) -> "Distribution":
         """Learn the distribution of some values (n,)."""
         knots, counts = np.unique(values[~np.isnan(values)], return_counts=True)
         if len(knots) == 0:
@@ -119,7 +119,7 @@ class Reduction:
     codes: tuple[_Code, ...]
     mean: Floats
     directions: Floats
-    axes: tuple[Axis, ...]
+    distributions: tuple[Distribution, ...]
     features: tuple[str, ...]
 
     @property
@@ -170,7 +170,7 @@ class Reduction:
             codes=codes,
             mean=mean,
             directions=directions,
-            axes=tuple(Axis.fit(scores[:, axis]) for axis in range(dimensions)),
+            distributions=tuple(Distribution.fit(scores[:, j]) for j in range(dimensions)),
             features=(
                 *(f"direction {j + 1} of the classes" for j in range(telling)),
                 *(f"component {j + 1}" for j in range(dimensions - telling)),
@@ -180,7 +180,8 @@ class Reduction:
     def apply(self, columns: Columns) -> Floats:
         """Return the contexts (n, d), in [0, 1], of any rows with the same columns."""
         scores = _scores(self.codes, columns, self.mean, self.directions)
-        return np.stack([axis.apply(scores[:, j]) for j, axis in enumerate(self.axes)], axis=1)
+        placed = [each.apply(scores[:, j]) for j, each in enumerate(self.distributions)]
+        return np.stack(placed, axis=1)
 
 
 def _fit_code(name: str, column: Column, known: Mapping[str, Sequence[str]]) -> _Code:

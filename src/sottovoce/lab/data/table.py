@@ -38,14 +38,16 @@ class Table:
     features: named columns, one for each axis, instead of a reduction of all columns: numbers by
         their rank among the fitting rows, levels in an order that puts those with similar classes
         side by side. Or features of a schema (``sv.Numeric("age", 18, 90)``): then nothing is
-        fitted.
+        fitted, and those that are optional may be missing.
     dimensions, reduce: what the columns are reduced to otherwise; see ``Preparation``.
     columns: the covariates; None for all columns with a name but label, group and ``drop``.
     categorical: columns of numbers that are codes of levels.
     levels: all levels of some columns, where they are publicly known.
     nulls: what to do with rows in which something is missing. "refuse": raise an error. "drop":
-        leave the rows out, and count them. "keep": keep them, with the mean for a number and no
-        level for a level; only rows without label or group are left out.
+        leave the rows out, and count them. "keep": keep them; only rows without label or group are
+        left out. Named columns with gaps become optional features: numbers get a second axis, which
+        says whether they are missing, and text gets the level "missing". A reduction takes the mean
+        for a number and no level for a level.
     public: where to fit the reduction, other than on the auxiliary rows: a file with the same
         columns (without a label, if need be, for ``components`` or features), or a share of the
         target's rows, such as 0.05: taken at random, the same ones every time, treated as public
@@ -121,6 +123,7 @@ class Table:
             auxiliary=auxiliary,
             fitting=fitting,
             dropped=int((~kept).sum()),
+            optional=_with_gaps(columns) | (_with_gaps(fitting[0]) if fitting else set()),
         )
         return prepare(name, crowd, self._preparation())
 
@@ -161,7 +164,12 @@ class Table:
 
     def _kept(self, columns: Columns, keys: Columns) -> Rows:
         """Return the rows that stay, given what is missing where."""
-        gaps = {name: column.missing() for name, column in {**columns, **keys}.items()}
+        features = [each for each in self.features or () if not isinstance(each, str)]
+        may_miss = {feature.name for feature in features if feature.optional}
+        gaps = {
+            name: np.zeros_like(column.missing()) if name in may_miss else column.missing()
+            for name, column in {**columns, **keys}.items()
+        }
         counts = {name: int(rows.sum()) for name, rows in gaps.items() if rows.any()}
         listed = ", ".join(f"{count} in column {name!r}" for name, count in counts.items())
         if counts and self.nulls == "refuse":
@@ -234,6 +242,10 @@ class Table:
             rule = "have rows with the classes of the table"
             raise ExperimentError(must(f"the public table {file.path}", rule, "0 rows"))
         return take(columns, kept), labels[kept]
+
+
+def _with_gaps(columns: Columns) -> set[str]:
+    return {name for name, column in columns.items() if column.missing().any()}
 
 
 def _level(value: object) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sottovoce.device.encode import encode
 from sottovoce.device.ldpmab import laplace
 from sottovoce.lab.audit.claims import Answer, Exactly, Floats, Person, Scene, Scores
 from sottovoce.lab.audit.exact import judge_exponent
@@ -89,9 +90,7 @@ def numbers_of(scene: Scene, person: Person) -> Floats:
     if person.arm is not None or person.context is None:
         return np.array(_before_noise(scene, person)[0])
     experiment = scene.release.experiment
-    path = scene.release.partition.find(
-        [feature.position(person.context[feature.name]) for feature in experiment.context]
-    )
+    path = scene.release.partition.find(encode(experiment, person.context))
     policy = policies[path]
     means = [
         chance * np.array(_before_noise(scene, _with_arm(person, experiment.arms[arm]))[0])

@@ -163,6 +163,9 @@ Tried 0.15, 0.3, 0.6. Era 2, R: 0.164 / 0.55, 0.156 / 0.43, 0.153 / 0.41, the la
 SPLIT_KNOWN = 0.5
 """Split only if the most that is seen along one axis is so much of the doubt along all of them."""
 
+SPLIT_RELEVANT = 0.6
+"""Split only along an axis of this relevance, where there are many."""
+
 SLOPE_DOUBT = 0.3
 """The share of a slope's variance that counts when the feature of a split is chosen.
 
