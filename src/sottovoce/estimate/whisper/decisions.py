@@ -66,6 +66,7 @@ def decide(state: "State", constants: "Constants", node: int, estimate: BinEstim
     to_come = max(constants.horizon - state.totals[0].target, 1.0)
     split = state.tree.depth[node] < DEEPEST and may_split(state, node)
     apart = False  # whether the axis to split along is known from the others
+    blind = True  # whether nothing is left to be learned of any axis
     axis = -1  # an axis along which an arm that should go is best in a part of the bin
     against = -1  # the arm that is best there
     unproven = -1  # an arm that should go, and lacks the proof
@@ -73,7 +74,7 @@ def decide(state: "State", constants: "Constants", node: int, estimate: BinEstim
         if not live[k] or k == best:
             continue
         gap, variance = mean[best] - mean[k], gap_variance(covariance, best, k)
-        inside, seen, known = variation_inside(state, constants, node, estimate, best, k)
+        inside, seen, known, nothing = variation_inside(state, constants, node, estimate, best, k)
         loss = to_come * expected_loss(gap, math.sqrt(variance + inside))
         paid = gap * state.totals[0].paid
         if people_come(state, constants) and loss <= paid:
@@ -96,12 +97,14 @@ def decide(state: "State", constants: "Constants", node: int, estimate: BinEstim
                 continue
         split = split and variance < SPLIT_BELOW * (inside if state.totals[0].served > 0 else seen)
         apart |= known
+        blind = blind and nothing
     best, challenger = choose_pair(live, mean, covariance)
     if unproven >= 0:  # no split, which would begin the proof anew
         challenger, axis = unproven, -1
     elif axis < 0 and split and apart and best != challenger:
         axis, against = steepest(state, constants, node, live, estimate, best)
-        if axis >= 0 and state.relevance[axis] < SPLIT_RELEVANT * (1.0 - FEW_MATTER / state.holds.shape[1]):
+        many = 1.0 - FEW_MATTER / state.holds.shape[1]
+        if axis >= 0 and not blind and state.relevance[axis] < SPLIT_RELEVANT * many:
             axis = -1
     upper = np.zeros(state.holds.shape[1], dtype=np.bool_)
     if axis >= 0 and constants.axes.levels[axis] > 0:
@@ -158,7 +161,7 @@ def axis_variation(
 
 def variation_inside(
     state: "State", constants: "Constants", node: int, estimate: BinEstimate, best: int, arm: int
-) -> tuple[float, float, bool]:
+) -> tuple[float, float, bool, bool]:
     """Return how much the gap of two arms varies inside a bin: in expectation, and as far as seen.
 
     Return also whether the axis along which it varies most is known from the others.
@@ -181,7 +184,7 @@ def variation_inside(
         seen += max(square - doubt, 0.0)
         most = max(most, square)
         doubts += doubt
-    return inside, seen, most + rest > SPLIT_KNOWN * many * doubts
+    return inside, seen, most + rest > SPLIT_KNOWN * many * doubts, rest > many * doubts
 
 
 def crossing(
