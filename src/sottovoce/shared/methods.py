@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sottovoce.shared.check import known_keys
-from sottovoce.shared.errors import ExperimentError, must
+from sottovoce.shared.errors import ExperimentError, malformed, must
 
 if TYPE_CHECKING:
     from sottovoce.shared.experiment import Experiment
@@ -70,10 +70,16 @@ class MethodSettings:
 
     def check_release(self, release: "Release") -> None:
         """Refuse a release that the method's learner would never publish."""
+        if release.ask:
+            raise malformed("a release's ask", "be left out for this method", "one")
 
     def most_reward_share(self, experiment: "Experiment") -> int:
         """Return the largest ``reward_share`` of a release; 0 where nobody is asked so."""
         return 0
+
+    def levels_in_sets(self, experiment: "Experiment") -> tuple[int, ...]:
+        """Return how many levels each axis has that is split into sets; 0 for midpoints."""
+        return (0,) * experiment.dimension
 
     @property
     def arms_are_public(self) -> bool:

@@ -57,6 +57,8 @@ class Release:
 
     reward_share: how many of the target's people, of ``SHARES``, are asked for their reward alone
         (``whisper``, where there are auxiliary populations).
+    ask (1 + d,): how many people, of ``ASK``, are asked about no axis, and about each axis
+        (``whisper``).
     """
 
     experiment: Experiment
@@ -64,6 +66,7 @@ class Release:
     partition: Partition
     bins: tuple[BinPolicy, ...]
     reward_share: int = 0
+    ask: tuple[int, ...] = ()
 
     @cached_property
     def derived(self) -> dict[Any, Any]:
@@ -95,7 +98,7 @@ class Release:
         return {
             "version": self.version,
             "experiment": self.experiment.to_table(),
-            "cuts": self.partition.to_table(),
+            **self.partition.to_table(),
             "bins": [
                 {
                     "bin": policy.path,
@@ -106,6 +109,7 @@ class Release:
                 for policy in self.bins
             ],
             **({"reward_share": self.reward_share} if self.reward_share else {}),
+            **({"ask": list(self.ask)} if self.ask else {}),
         }
 
     @classmethod
@@ -120,7 +124,9 @@ class Release:
         try:
             version, bins, share = table["version"], table["bins"], table.get("reward_share", 0)
             experiment = Experiment.from_table(table["experiment"])
-            partition = Partition.from_table(experiment.dimension, table["cuts"])
+            levels = experiment.settings.levels_in_sets(experiment)
+            partition = Partition.from_table(levels, table["cuts"], table.get("sets", {}))
+            ask = tuple(table.get("ask", ()))
             policies = tuple(
                 BinPolicy(
                     entry["bin"],
@@ -148,7 +154,9 @@ class Release:
         if type(share) is not int or not 0 <= share <= most:
             rule = f"be a whole number from 0 to {most}"
             raise malformed("a release's reward_share", rule, repr(share))
-        release = cls(experiment, version, partition, policies, share)
+        if not all(type(each) is int for each in ask):
+            raise malformed("a release's ask", "be whole numbers", "something else")
+        release = cls(experiment, version, partition, policies, share, ask)
         experiment.settings.check_release(release)
         return release
 

@@ -20,10 +20,12 @@ class Walk:
     Node 0 is the root. Arrays of plain numbers lie close together in memory: a node that nobody has
     been to for a while takes hardly longer to read than one that everybody passes.
 
-    axis: the feature along which each node is split; -1 for a leaf.
-    look: the feature to look at: the axis, and the first feature in a leaf.
-    middle: where it is split; infinity for a leaf.
-    child: its lower half, and the upper half is the next node; a leaf is its own child.
+    axis: the axis along which each node is split; -1 for a leaf.
+    look: the axis to look at; the first one in a leaf.
+    middle: where it is split; infinity for a leaf, and for a node that is split by levels.
+    levels: how many levels its axis has, if it is split by levels; otherwise 0.
+    upper: the levels of its upper part, a bit for each; 0 if it is not split by levels.
+    child: its lower part, and the upper part is the next node; a leaf is its own child.
     quarter: a quarter of its edge along the axis, from its middle to the middle of each half.
     policies: the policy of each leaf; for other nodes, that of some leaf.
     """
@@ -31,6 +33,8 @@ class Walk:
     axis: Sequence[int]
     look: Sequence[int]
     middle: Sequence[float]
+    levels: Sequence[int]
+    upper: Sequence[int]
     child: Sequence[int]
     quarter: Sequence[float]
     policies: tuple[BinPolicy, ...]
@@ -39,21 +43,25 @@ class Walk:
     def find(self, point: Sequence[float]) -> BinPolicy:
         """Return the policy of the leaf that holds a point of [0, 1]^d."""
         look, middle, child, node = self.look, self.middle, self.child, 0
+        levels, upper = self.levels, self.upper
         for _ in range(self.steps):
-            # In a leaf every feature is below infinity, and the next node is the same leaf.
-            node = child[node] + (point[look[node]] >= middle[node])
+            # In a leaf every position is below infinity, and the next node is the same leaf.
+            position = point[look[node]]
+            goes_up = upper[node] >> int(position * levels[node]) & 1
+            node = child[node] + (goes_up | (position >= middle[node]))
         return self.policies[node]
 
-    def middle_of_leaf(self, point: Sequence[float], *, feature: int) -> float:
-        """Return the middle, along one feature, of the leaf that holds a point."""
+    def middle_of_leaf(self, point: Sequence[float], *, axis: int) -> float:
+        """Return the middle, along one axis, of the leaf that holds a point."""
         look, middle, child, node = self.look, self.middle, self.child, 0
+        levels, upper = self.levels, self.upper
         found = 0.5
         for _ in range(self.steps):
-            half = middle[node]
-            upper = point[look[node]] >= half
-            next_middle = half + (2 * upper - 1) * self.quarter[node]
-            found = (found, next_middle)[self.axis[node] == feature]
-            node = child[node] + upper
+            position, half = point[look[node]], middle[node]
+            goes_up = upper[node] >> int(position * levels[node]) & 1 | (position >= half)
+            next_middle = half + (2 * goes_up - 1) * self.quarter[node]
+            found = (found, next_middle)[self.axis[node] == axis]
+            node = child[node] + goes_up
         return found
 
 
@@ -69,21 +77,26 @@ def _compile(release: Release) -> Walk:
     """Work out every step of every walk."""
     paths = [""]
     axis, look, child = array("h"), array("h"), array("l")
-    middle, quarter = array("d"), array("d")
+    middle, quarter, levels = array("d"), array("d"), array("h")
+    upper: list[int] = []
+    partition = release.partition
     edges: list[dict[int, tuple[float, float]]] = [{}]  # of each node, where it was cut so far
     for node, path in enumerate(paths):  # which grows on the way
-        cut = release.partition.cuts.get(path, -1)
+        cut, above = partition.cuts.get(path, -1), partition.sets.get(path)
         low, high = edges[node].get(cut, (0.0, 1.0))
         half = (low + high) / 2
         axis.append(cut)
         look.append(max(cut, 0))
-        middle.append(math.inf if cut < 0 else half)
+        middle.append(math.inf if cut < 0 or above is not None else half)
+        levels.append(0 if above is None else partition.levels[cut])
+        upper.append(sum(1 << level for level in above or ()))
         child.append(node if cut < 0 else len(paths))
         quarter.append((high - low) / 4)
         if cut >= 0:
             paths += [path + "0", path + "1"]
-            edges += [{**edges[node], cut: (low, half)}, {**edges[node], cut: (half, high)}]
+            parts = [(low, half), (half, high)] if above is None else [(low, high)] * 2
+            edges += [{**edges[node], cut: edge} for edge in parts]
         edges[node] = {}  # its halves have their own
     steps = max(map(len, paths))
     policies = tuple(release.policies.get(path, release.bins[0]) for path in paths)
-    return Walk(axis, look, middle, child, quarter, policies, steps)
+    return Walk(axis, look, middle, levels, upper, child, quarter, policies, steps)

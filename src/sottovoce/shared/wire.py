@@ -28,7 +28,7 @@ from sottovoce.shared.experiment import canonical_json
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
 
-WIRE_VERSION = 2
+WIRE_VERSION = 3
 
 ID_BYTES = 12
 """How much of its release's hash a report carries: 96 bits, as many as fit in the old header."""
@@ -252,7 +252,8 @@ def _check_version(version: int) -> None:
         rule, hint = f"be at most {WIRE_VERSION}", "upgrade sottovoce"
         raise WireError(Rejection.NEWER_WIRE, must("the wire version", rule, came, hint=hint))
     if version < WIRE_VERSION:
-        # Version 1 named releases by a number: nobody could tell which text a report was made for.
+        # Version 1 named releases by a number. Version 2 knew no sets of levels, and asked about
+        # every feature equally often.
         raise malformed("the wire version", f"be at least {WIRE_VERSION}", came)
 
 

@@ -35,7 +35,7 @@ def privatise(
     experiment = release.experiment
     question = draw_question(release, population=population, logged=secret.logged)
     entry = questions_of(experiment)[question.kind]
-    number = question.number(experiment.dimension)
+    number = question.number(experiment)
     ranking = secret.ranking if entry.ranked else ()
     cell: int | None
     if entry.cells == EVERYBODY:
@@ -46,7 +46,7 @@ def privatise(
         layout = cell_layout(release, population=population, by_arm=entry.by_arm)
         if layout is None:  # no cell is contested
             return RandomisedAnswer(b"", number, ranking)
-        mechanism = layout.mechanism.mechanism
+        mechanism = layout.mechanism(question.axis).mechanism
         cell, value = true_answer(release, layout, question, secret=secret, outcome=outcome)
     spend()
     return RandomisedAnswer(subset.whisper(mechanism, cell=cell, value=value), number, ranking)

@@ -7,9 +7,10 @@ lab compiles them as they stand: a simulated person answers as a device would.
 from collections.abc import Sequence
 
 from sottovoce.device.method import Secret
+from sottovoce.shared.partition import level_at
 from sottovoce.shared.release import Release
 from sottovoce.shared.walk import walk_of
-from sottovoce.shared.whisper.axes import level_at, pattern_sign
+from sottovoce.shared.whisper.axes import pattern_sign, slots_of
 from sottovoce.shared.whisper.cells import CellLayout
 from sottovoce.shared.whisper.questions import ONE, SIGNED_OUTCOME, Entry, Question, questions_of
 from sottovoce.shared.whisper.tuning import ASK, LOGGED_FEATURE_SHARE, SHARES
@@ -24,7 +25,7 @@ def asked_kind(kinds: Sequence[int], bounds: Sequence[int], coin: int) -> int:
 
 
 def asked_axis(ask: Sequence[int], coin: int) -> int:
-    """Return the axis that a coin of 0 … sum(ask) - 1 asks about; -1 for none, which comes first."""
+    """Return the axis that a coin of 0 … sum(ask) - 1 asks about; -1, the first, for none."""
     axis = -1
     while coin >= ask[1 + axis]:
         coin -= ask[1 + axis]
@@ -91,16 +92,17 @@ def true_answer(
 
     The work is the same for everybody: whoever has nothing to tell works out an answer, too.
     """
-    cells = layout.mechanism
+    cells = layout.mechanism(question.axis)
     whole = layout.indices.get((secret.path, secret.arm if layout.by_arm else None), -1)
     known = 0.5 if outcome is None else outcome
-    half = -1
-    if question.feature is not None:
-        middle = walk_of(release).middle_of_leaf(secret.point, feature=question.feature)
-        half = int(secret.point[question.feature] >= middle)
+    part, sign = -1, 1
+    if question.axis is not None:
+        middle = walk_of(release).middle_of_leaf(secret.point, axis=question.axis)
+        levels = slots_of(release.experiment).levels[question.axis]
+        part, sign = part_and_sign(secret.point[question.axis], middle, levels, question.row)
     entry = questions_of(release.experiment)[question.kind]
     second = secret.arm != release.policies[secret.path].arms[0]
-    own = own_cell(entry, whole, 2 * known - 1, second, half, cells.halves)
+    own = own_cell(entry, whole, 2 * known - 1, second, part, sign, cells.parts)
     # Somebody without a cell, or with nothing to tell. "Elsewhere" is the last cell. If there is
     # none, the answer is pure noise.
     nobody = (cells.mechanism.cells - 1 if cells.elsewhere else None), 0.0

@@ -18,9 +18,9 @@ from sottovoce.shared.whisper.tuning import (
     SLOPE_DEVIATION,
     SLOPE_DOUBT,
     SPLIT_BELOW,
+    SPLIT_GAIN,
     SPLIT_KNOWN,
     SPLIT_RELEVANT,
-    SPLIT_GAIN,
     TIE,
 )
 
@@ -65,8 +65,6 @@ def decide(state: "State", constants: "Constants", node: int, estimate: BinEstim
     best, _ = choose_pair(live, mean, covariance)
     to_come = max(constants.horizon - state.totals[0].target, 1.0)
     split = state.tree.depth[node] < DEEPEST and may_split(state, node)
-    apart = False  # whether the axis to split along is known from the others
-    blind = True  # whether nothing is left to be learned of any axis
     axis = -1  # an axis along which an arm that should go is best in a part of the bin
     against = -1  # the arm that is best there
     unproven = -1  # an arm that should go, and lacks the proof
@@ -74,7 +72,7 @@ def decide(state: "State", constants: "Constants", node: int, estimate: BinEstim
         if not live[k] or k == best:
             continue
         gap, variance = mean[best] - mean[k], gap_variance(covariance, best, k)
-        inside, seen, known, nothing = variation_inside(state, constants, node, estimate, best, k)
+        inside, seen = variation_inside(state, constants, node, estimate, best, k)
         loss = to_come * expected_loss(gap, math.sqrt(variance + inside))
         paid = gap * state.totals[0].paid
         if people_come(state, constants) and loss <= paid:
@@ -96,16 +94,11 @@ def decide(state: "State", constants: "Constants", node: int, estimate: BinEstim
             if not (live[k] and constants.certified):
                 continue
         split = split and variance < SPLIT_BELOW * (inside if state.totals[0].served > 0 else seen)
-        apart |= known
-        blind = blind and nothing
     best, challenger = choose_pair(live, mean, covariance)
     if unproven >= 0:  # no split, which would begin the proof anew
         challenger, axis = unproven, -1
-    elif axis < 0 and split and apart and best != challenger:
-        axis, against = steepest(state, constants, node, live, estimate, best)
-        many = 1.0 - FEW_MATTER / state.holds.shape[1]
-        if axis >= 0 and not blind and state.relevance[axis] < SPLIT_RELEVANT * many:
-            axis = -1
+    elif axis < 0 and split and best != challenger:
+        axis, against = axis_to_split(state, constants, node, live, estimate, best)
     upper = np.zeros(state.holds.shape[1], dtype=np.bool_)
     if axis >= 0 and constants.axes.levels[axis] > 0:
         divide_levels(state, constants, node, estimate, axis, best, against, upper)
@@ -161,30 +154,30 @@ def axis_variation(
 
 def variation_inside(
     state: "State", constants: "Constants", node: int, estimate: BinEstimate, best: int, arm: int
-) -> tuple[float, float, bool, bool]:
+) -> tuple[float, float]:
     """Return how much the gap of two arms varies inside a bin: in expectation, and as far as seen.
 
-    Return also whether the axis along which it varies most is known from the others.
-
-    Axes that nobody has been asked about keep a share of their prior variance; of many axes, as
-    much as FEW_MATTER of them would. What is seen of a square is what the noise of its estimate
-    would not show by itself.
+    What is seen of a square is what the noise of its estimate would not show by itself.
     """
-    rest = 0.0
-    for axis in range(constants.dimension):
-        if state.holds[node, constants.axes.slots[axis]] or constants.axes.levels[axis] > 0:
-            edge = state.tree.edges[node, axis, 1] - state.tree.edges[node, axis, 0]
-            rest += 2.0 * PRIOR_SHARE * (SLOPE_DEVIATION * edge) ** 2
-    rest *= min(1.0, FEW_MATTER / constants.dimension)
-    many = max(0.0, 1.0 - FEW_MATTER / state.holds.shape[1])  # the share that need not matter
-    inside, seen, most, doubts = rest, rest, 0.0, 0.0
+    inside = variation_unasked(state, constants, node)
+    seen = inside
     for axis in range(constants.dimension):
         square, doubt = axis_variation(state, constants, node, estimate, best, arm, axis)
         inside += square + doubt
         seen += max(square - doubt, 0.0)
-        most = max(most, square)
-        doubts += doubt
-    return inside, seen, most + rest > SPLIT_KNOWN * many * doubts, rest > many * doubts
+    return inside, seen
+
+
+def variation_unasked(state: "State", constants: "Constants", node: int) -> float:
+    """Return the variation inside a bin that no question shows, such as that of two axes at once.
+
+    It is a share of the prior variance; of many axes, as much as FEW_MATTER of them have.
+    """
+    rest = 0.0
+    for axis in range(constants.dimension):
+        edge = state.tree.edges[node, axis, 1] - state.tree.edges[node, axis, 0]
+        rest += 2.0 * PRIOR_SHARE * (SLOPE_DEVIATION * edge) ** 2
+    return rest * min(1.0, FEW_MATTER / constants.dimension)
 
 
 def crossing(
@@ -224,7 +217,7 @@ def crossing(
     return found
 
 
-def steepest(
+def axis_to_split(
     state: "State",
     constants: "Constants",
     node: int,
@@ -232,16 +225,37 @@ def steepest(
     estimate: BinEstimate,
     best: int,
 ) -> tuple[int, int]:
-    """Return the axis along which the gap to some live arm varies most, and that arm."""
+    """Return the axis along which a bin should be split, or -1, and the arm that differs there.
+
+    It is the axis along which the gap to some live arm varies most. Where there are many axes or
+    levels, a split waits until that axis is known from the others: until what is seen along it
+    outweighs the doubt along all others, and it is likely to matter at all. Where nothing is left
+    to be learned of any axis, a split is a guess: perhaps two axes matter together.
+    """
     found, against, most = -1, -1, 0.0
-    for axis in range(constants.dimension):
-        for k in range(len(live)):
-            if live[k] and k != best:
+    seen_most, own, doubts = 0.0, 0.0, 0.0
+    for k in range(len(live)):
+        if live[k] and k != best:
+            total = 0.0
+            for axis in range(constants.dimension):
                 seen, doubt = axis_variation(state, constants, node, estimate, best, k, axis)
+                total += doubt
                 varies = seen + SLOPE_DOUBT * doubt
                 if varies > most * (1.0 + TIE):
-                    found, against, most = axis, k, varies
-    return found, against
+                    found, against, most, seen_most, own = axis, k, varies, seen, doubt
+            doubts = max(doubts, total)
+    if found < 0:
+        return found, against
+    # The shares of slots, and of the levels of this axis, that are not expected to matter.
+    many = max(0.0, 1.0 - FEW_MATTER / state.holds.shape[1])
+    levels = max(0.0, 1.0 - FEW_MATTER / max(constants.axes.levels[found], 1))
+    rest = variation_unasked(state, constants, node)
+    if rest > many * doubts:
+        return found, against
+    doubt = many * SPLIT_KNOWN * (doubts - own) + 0.5 * levels * own
+    if seen_most + rest > doubt and state.relevance[found] >= SPLIT_RELEVANT * many:
+        return found, against
+    return -1, -1
 
 
 def divide_levels(

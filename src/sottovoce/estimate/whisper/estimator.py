@@ -78,7 +78,10 @@ class WhisperEstimator:
         if entry.ranked:
             arms = [min(policy.live, key=report.ranking.index) for policy in layout.bins]
             tally.asked[np.arange(len(arms)), arms] += batch.count
-            columns = np.repeat(arms, 2 if layout.mechanism.halves else 1)
+            parts = layout.mechanism(
+                question_of(report.question, self.release.experiment).axis
+            ).parts
+            columns = np.repeat(arms, parts)
             cells = np.arange(len(columns))
             tally.sums[cells, columns] += sums[cells]
             tally.named[cells, columns] += named[cells]
@@ -200,14 +203,16 @@ class WhisperEstimator:
     def _empty_tally(self, key: _Key) -> Tally:
         version, population, number = key
         entry = self._entry(number)
-        feature = question_of(number, self.release.experiment).feature
+        question = question_of(number, self.release.experiment)
         layout = self._layout(version, population, by_arm=entry.by_arm)
-        if entry.cells == EVERYBODY or (layout.mechanism.halves and feature is None):
+        if entry.cells == EVERYBODY or (layout.halves.parts == 2 and question.axis is None):
             raise ValueError(_NOT_ASKED)
         columns = self._constants.arms if entry.ranked else 1
-        cells = layout.mechanism.mechanism.cells
+        cells = layout.mechanism(question.axis).mechanism.cells
         zeros = (np.zeros((n, columns), np.int64) for n in (len(layout.indices), cells, cells))
-        return Tally(population, 0 if feature is None else 1 + feature, *zeros)
+        return Tally(
+            population, -1 if question.axis is None else question.axis, question.row, *zeros
+        )
 
     def _sync(self) -> None:
         """Count the reports of late, in whole numbers only."""
@@ -223,9 +228,9 @@ class WhisperEstimator:
         layout = self._layout(version, population, by_arm=entry.by_arm)
         if population > 0 or entry.logged:
             # What is contested for one population is contested for all.
-            usual = self._layout(version, 0, by_arm=False).mechanism.mechanism
+            usual = self._layout(version, 0, by_arm=False).halves.mechanism
             by_arm = entry.logged and questions_of(self.release.experiment)[Kind.OUTCOME].by_arm
-            own = self._layout(version, population, by_arm=by_arm).mechanism.mechanism
+            own = self._layout(version, population, by_arm=by_arm).halves.mechanism
             unit = credit(self._constants, usual.variance, own.variance, entry.logged)
             self.state.totals[0].paid += unit * int(tally.asked[0].sum())
         cells = [
@@ -233,7 +238,8 @@ class WhisperEstimator:
             for policy in layout.bins
             for arm in (policy.live if entry.by_arm else policy.arms[:1])
         ]
-        mechanism = mechanism_record(layout.mechanism)
+        axis = question_of(number, self.release.experiment).axis
+        mechanism = mechanism_record(layout.mechanism(axis))
         hand_over(self.state, self._constants, mechanism, entry, tally, np.array(cells))
 
 

@@ -81,7 +81,9 @@ def add_answers(
     node, m, axis = answers.node, answers.population, answers.axis
     share = state.mass[node, m]
     if question.by_arm:
-        share *= constants.behaviour[m, answers.first] if constants.known[m] else 1.0 / constants.arms
+        share *= (
+            constants.behaviour[m, answers.first] if constants.known[m] else 1.0 / constants.arms
+        )
     inside, parts = mechanism.inside - mechanism.noise, mechanism.parts
     whole = parts * mechanism.noise + share * inside  # variance of the sum over all parts
     if axis < 0 or parts > 1:
@@ -206,7 +208,8 @@ def part_of_bin(
         vector += unit * rows * (told.vector[node, m, 1 + slot, k] - offset * rows * weight)
     part = expected + vector / precision
     least = expected / MASS_LIMIT if is_level else 0.0
-    return min(max(part, least), 1.0)
+    within: float = min(max(part, least), 1.0)
+    return within
 
 
 def measured(
@@ -301,7 +304,10 @@ def solve(precision: Floats, vector: Floats, mean: Floats, covariance: Floats) -
 
 
 def invert(matrix: Floats, inverse: Floats) -> None:
-    """Invert a positive definite matrix by Gauss and Jordan's method; LAPACK is slow for small ones."""
+    """Invert a positive definite matrix by Gauss and Jordan's method.
+
+    LAPACK has a cost of its own for each call, which small matrices do not pay back.
+    """
     size = len(matrix)
     for a in range(size):
         for b in range(size):

@@ -80,10 +80,14 @@ class WhisperReleases:
                 rule = "be empty where everything is settled"
                 raise rejected(Rejection.WRONG_LENGTH, "a report", rule, len(report.payload))
             return None
-        if layout.mechanism.halves and question.feature is None:
-            rule = "be about a feature, as all are in this release"
+        cells = layout.mechanism(question.axis)
+        if question.axis is None and layout.halves.parts == 2:
+            rule = "be about an axis, as all are in this release"
             raise rejected(Rejection.UNKNOWN_QUESTION, what, rule, report.question)
-        return _of_length(layout.mechanism.mechanism, report.payload)
+        if question.row and cells.parts > 1:
+            rule = "have no pattern of signs where each level is a cell"
+            raise rejected(Rejection.UNKNOWN_QUESTION, what, rule, report.question)
+        return _of_length(cells.mechanism, report.payload)
 
     def unpack(self, form: Hashable, payloads: Bytes) -> tuple[Values, Flags]:
         """Read many packed sets of one mechanism."""

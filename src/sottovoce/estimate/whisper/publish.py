@@ -1,6 +1,7 @@
 """The state → what people see of it: the release and the certificates."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sottovoce.estimate.history import Certificate
 from sottovoce.estimate.tree import leaves_of, node_paths, partition_of
@@ -8,6 +9,7 @@ from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.estimate.whisper.decisions import allowance
 from sottovoce.estimate.whisper.state import State
 from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy, Release, uniform
 
 
@@ -16,8 +18,28 @@ def release_of(experiment: Experiment, state: State) -> Release:
     fixed, paths = constants(experiment), node_paths(state)
     leaves = leaves_of(state.tree, paths)
     bins = tuple(_policy(state, fixed, node, paths[node]) for node in leaves)
-    totals, partition = state.totals[0], partition_of(state.tree, paths)
-    return Release(experiment, int(totals.release), partition, bins, int(totals.reward_share))
+    totals, partition = state.totals[0], _partition(state, fixed, paths)
+    ask = tuple(int(each) for each in state.ask)
+    return Release(experiment, int(totals.release), partition, bins, int(totals.reward_share), ask)
+
+
+def _partition(state: State, fixed: Constants, paths: Sequence[str]) -> Partition:
+    """Return the tree, with the levels of the upper part where a bin was split by levels."""
+    halves = partition_of(state.tree, paths)
+    if not fixed.axes.levels.any():
+        return halves
+    nodes = {path: node for node, path in enumerate(paths)}
+    sets = {
+        path: frozenset(_levels_up(state, fixed, nodes[path], axis))
+        for path, axis in halves.cuts.items()
+        if fixed.axes.levels[axis]
+    }
+    return replace(halves, levels=tuple(map(int, fixed.axes.levels)), sets=sets)
+
+
+def _levels_up(state: State, fixed: Constants, node: int, axis: int) -> list[int]:
+    first, levels = int(fixed.axes.slots[axis]), int(fixed.axes.levels[axis])
+    return [level for level in range(levels) if state.upper[node, first + level]]
 
 
 def _policy(state: State, fixed: Constants, node: int, path: str) -> BinPolicy:

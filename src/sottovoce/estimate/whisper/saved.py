@@ -44,7 +44,9 @@ def state_from_table(table: dict[str, Any], constants: Constants) -> State:
         raise ValueError("its tree has branches that lead nowhere")
     for node in range(nodes):
         if child[node] != node:
-            tree.middle[node] = tree.edges[node, tree.axis[node]].mean()
+            # A bin that is split by levels has no middle.
+            levels = constants.axes.levels[tree.axis[node]]
+            tree.middle[node] = np.inf if levels else tree.edges[node, tree.axis[node]].mean()
     return state
 
 
@@ -81,11 +83,16 @@ def check_state(state: State, release: Release) -> None:
             raise ValueError("it has a bin that cannot be")
         if tuple(map(tuple, state.tree.edges[node].tolist())) != release.partition.box(path):
             raise ValueError("its boxes are not those of its release")
-        np.linalg.cholesky(state.prior.precision[node])
+        slots = np.concatenate([[True], state.holds[node]])
+        np.linalg.cholesky(state.prior.precision[node][slots])
     if (state.mass[:nodes] <= 0).any() or (state.mass[:nodes] > 1).any():
         raise ValueError("its shares of people must lie in (0, 1]")
-    if (state.slope_variance[1:nodes] <= 0).any() or (np.abs(state.shift[:nodes]) > 2).any():
-        raise ValueError("it has halves that cannot be those of their parents")
+    if (state.effect_variance[:nodes] < 0).any() or (np.abs(state.shift[:nodes]) > 2).any():
+        raise ValueError("it has parts that cannot be those of their parents")
+    if (state.level_mass[:nodes] < 0).any() or (state.level_mass[:nodes] > 1).any():
+        raise ValueError("its shares of levels must lie in [0, 1]")
+    if (state.relevance <= 0).any() or (state.relevance > 1).any():
+        raise ValueError("its relevances must lie in (0, 1]")
     if (state.forecast.share[:nodes] <= 0).any() or totals.audit_answers < 0:
         raise ValueError("its audit cannot be")
     if (state.votes[:nodes] < 0).any() or min(totals.paid, totals.target) < 0:
@@ -100,4 +107,6 @@ def check_state(state: State, release: Release) -> None:
 def _rows(state: State, name: str) -> int:
     totals = state.totals[0]
     counts = {"totals": 1, "contested": totals.contested, "events": totals.events}
+    if name in ("relevance", "ask"):  # of axes, not of nodes
+        return len(getattr(state, name))
     return int(counts.get(name, totals.nodes))

@@ -314,7 +314,10 @@ def centre_levels(
     one, its = np.empty(arms), np.empty((arms, arms))
     for slot in range(first, first + levels):
         if state.holds[part, slot]:
-            precision, vector = state.prior.precision[part, 1 + slot], state.prior.vector[part, 1 + slot]
+            precision, vector = (
+                state.prior.precision[part, 1 + slot],
+                state.prior.vector[part, 1 + slot],
+            )
             solve(precision, vector, one, its)
             centre += shares[slot] * one
             total += shares[slot]

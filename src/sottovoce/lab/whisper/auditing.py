@@ -71,7 +71,7 @@ def _weight(scene: Scene, report: Report, person: Person) -> float:
     weights = [
         chance
         * _weight_of_set(
-            layout.mechanism.mechanism,
+            layout.mechanism(question.axis).mechanism,
             report.payload,
             *true_answer(release, layout, question, secret=secret, outcome=outcome),
         )

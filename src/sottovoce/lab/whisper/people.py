@@ -27,6 +27,7 @@ from sottovoce.lab.environments import People, Rows
 from sottovoce.lab.loop import compile_loop
 from sottovoce.lab.whisper.draws import send
 from sottovoce.lab.whisper.tables import Crowd, Fixed, Tallies
+from sottovoce.shared import partition
 from sottovoce.shared.whisper import axes
 from sottovoce.shared.whisper.questions import ONE, Kind
 from sottovoce.shared.whisper.tuning import ASK, SHARES
@@ -34,11 +35,11 @@ from sottovoce.shared.whisper.tuning import ASK, SHARES
 _tree = compile_rules(tree, inline=True)
 tree_has_room = _tree[tree.has_room]
 
-_device = compile_rules(device, axes, inline=True)
+_device = compile_rules(device, axes, partition, inline=True)
 asked_kind, own_cell = _device[device.asked_kind], _device[device.own_cell]
 logged_share = _device[device.whole_share_of_rows]
 asked_axis, part_and_sign = _device[device.asked_axis], _device[device.part_and_sign]
-level_at = _device[axes.level_at]
+level_at = _device[partition.level_at]
 
 _learner = compile_rules(
     *(audit, axes, decisions, measurement, relevance, smoothing, split, step, tally, tree),
@@ -77,7 +78,8 @@ def middle_of(bins: Tree, node: int, axis: int) -> float:
 def draw_axis(state: State, whole: int, rng: np.random.Generator) -> int:
     """Draw the axis that is asked about, or -1. whole: how many more people get the latter."""
     low = state.ask[0] - whole
-    return asked_axis(state.ask, low + int(rng.random() * (ASK - low)))
+    axis: int = asked_axis(state.ask, low + int(rng.random() * (ASK - low)))
+    return axis
 
 
 @inlined
@@ -104,7 +106,8 @@ def part_of(
     if axis < 0:
         return -1, 1
     middle = middle_of(state.tree, node, axis)
-    return part_and_sign(point[axis], middle, constants.axes.levels[axis], row)
+    found: tuple[int, int] = part_and_sign(point[axis], middle, constants.axes.levels[axis], row)
+    return found
 
 
 @inlined

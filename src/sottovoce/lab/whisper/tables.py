@@ -54,7 +54,9 @@ class Fixed(NamedTuple):
     variants: Counts  # (1 + d,) which row of mechanisms a question about no axis and each has
     mechanisms: Records  # (V, cells + 1) of MECHANISM, by number of whole cells; [:, 0] stays empty
     target_mechanisms: Records  # the same of the target's people
-    halves: int  # the variant of axes with an order, which decides whether whole bins are asked about
+    halves: (
+        int  # the variant of axes with an order, which decides whether whole bins are asked about
+    )
     reward_mechanism: Records  # (1,) for people who are asked for their reward
     ranking: Counts  # (K,) the public ranking of the person who came last
 
@@ -109,9 +111,7 @@ def _divisions(experiment: Experiment) -> tuple[int, ...]:
 def mechanisms(experiment: Experiment, population: int, *, nodes: int) -> Records:
     """Return the devices' own mechanism for each division and number of whole cells."""
     cells = nodes if population == 0 else nodes * len(experiment.arms)
-    return _mechanisms(
-        experiment.populations[population].epsilon, cells, _divisions(experiment)
-    )
+    return _mechanisms(experiment.populations[population].epsilon, cells, _divisions(experiment))
 
 
 @lru_cache(maxsize=64)

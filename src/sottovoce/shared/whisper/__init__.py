@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from sottovoce.shared.check import finite_float
 from sottovoce.shared.errors import ExperimentError, malformed, must
 from sottovoce.shared.methods import MethodSettings
-from sottovoce.shared.whisper.tuning import SHARES
+from sottovoce.shared.whisper.tuning import ASK, SHARES
 
 if TYPE_CHECKING:
     from sottovoce.shared.experiment import Experiment
@@ -47,13 +47,18 @@ class Whisper(MethodSettings):
             raise ExperimentError(must("whisper", rule, "public_arms too"))
 
     def check_experiment(self, experiment: "Experiment") -> None:
-        """Refuse more public arms than a report can rank."""
+        """Refuse more public arms than a report can rank, and more questions than it can number."""
+        from sottovoce.shared.whisper.questions import most_questions
+
+        if most_questions(experiment) > 2**16:
+            rule = "have fewer levels without order: reports number their questions in two bytes"
+            raise ExperimentError(must("the context", rule, most_questions(experiment)))
         if self.public_arms and len(experiment.arms) > 255:
             rule = "be at most 255 where they are public: a report ranks them in bytes"
             raise ExperimentError(must("arms", rule, len(experiment.arms)))
 
     def check_release(self, release: "Release") -> None:
-        """Refuse unequal chances, and more than two arms where they are private."""
+        """Refuse unequal chances, more than two arms where they are private, and wrong shares."""
         for policy in release.bins:
             public = self.public_arms
             equal = all(chance == 1 / len(policy.arms) for chance in policy.propensities)
@@ -61,6 +66,15 @@ class Whisper(MethodSettings):
                 rule = "offer all live arms" if public else "offer at most two arms"
                 rule += ", with equal chances"
                 raise malformed(f"bin {policy.path!r}", rule, "something else")
+
+        ask, axes = release.ask, release.experiment.dimension
+        if len(ask) != 1 + axes or min(ask) < 0 or sum(ask) != ASK or not any(ask[1:]):
+            rule = f"share {ASK} people between no axis and each of {axes} axes, not all to none"
+            raise malformed("a release's ask", rule, "something else")
+
+    def levels_in_sets(self, experiment: "Experiment") -> tuple[int, ...]:
+        """Split axes whose levels have no order into sets of levels."""
+        return tuple(0 if axis.ordered else axis.levels for axis in experiment.axes)
 
     def most_reward_share(self, experiment: "Experiment") -> int:
         """Let people be asked for their rewards where auxiliary populations promise some."""

@@ -28,7 +28,7 @@ class Slots(NamedTuple):
 def slots_of(experiment: Experiment) -> Slots:
     """Lay out the axes of an experiment."""
     if Slots not in experiment.derived:
-        levels = tuple(0 if axis.ordered else axis.levels for axis in experiment.axes)
+        levels = experiment.settings.levels_in_sets(experiment)
         slots, patterns = [0], [1]
         for count in levels:
             slots.append(slots[-1] + max(count, 1))
@@ -52,8 +52,3 @@ def pattern_sign(row: int, level: int) -> int:
         sign = -sign
         bits &= bits - 1
     return sign
-
-
-def level_at(position: float, levels: int) -> int:
-    """Return which of so many levels is at a position of [0, 1]."""
-    return min(int(position * levels), levels - 1)

@@ -31,8 +31,7 @@ from sottovoce.shared.whisper.tuning import HALVES_WORTH
 
 @dataclass(frozen=True, slots=True)
 class CellMechanism:
-    """The mechanism for some whole cells, each of one part or several, with or without "elsewhere".
-    """
+    """The mechanism for some whole cells; parts: into how many cells each is divided."""
 
     mechanism: SignedSubset
     parts: int
@@ -58,6 +57,8 @@ def cell_mechanism(epsilon: float, cells: int, *, parts: int) -> CellMechanism:
     if parts > 1 and worth:
         return CellMechanism(divided, parts=parts, elsewhere=True)
     return CellMechanism(whole, parts=1, elsewhere=True)
+
+
 def parts_of(experiment: Experiment, axis: int | None) -> int:
     """Return how many parts a bin may have as cells along an axis.
 
@@ -90,10 +91,13 @@ class CellLayout:
 
     @property
     def halves(self) -> CellMechanism:
-        """The mechanism for axes with an order, if there are any; it decides how many people are
-        asked about no axis.
+        """The mechanism for axes with an order, or for no axis if there are none.
+
+        Where it divides bins into halves, nobody is asked about no axis: each answer tells both.
         """
-        ordered = [axis for axis, levels in enumerate(slots_of(self.experiment).levels) if not levels]
+        ordered = [
+            axis for axis, levels in enumerate(slots_of(self.experiment).levels) if not levels
+        ]
         return self.mechanism(ordered[0] if ordered else None)
 
     @cached_property

@@ -26,7 +26,7 @@ Where there are auxiliary populations, some of the target's people are asked for
 not their bin is contested: does the policy bring them what those populations promise? The release
 says how many are asked.
 
-A question may also be about the halves of the bin along one feature (``cells.py``).
+A question may also be about one axis of the contexts (``axes.py``, ``cells.py``).
 """
 
 from bisect import bisect_right
@@ -191,6 +191,11 @@ class Question:
         patterns = slots_of(experiment).patterns
         pattern = 0 if self.axis is None else patterns[self.axis] + self.row
         return self.kind * patterns[-1] + pattern
+
+
+def most_questions(experiment: Experiment) -> int:
+    """Return how many numbers the questions of an experiment take."""
+    return len(Kind) * slots_of(experiment).patterns[-1]
 
 
 def question_of(number: int, experiment: Experiment) -> Question:
