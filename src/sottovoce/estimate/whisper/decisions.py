@@ -101,7 +101,7 @@ def decide(state: "State", constants: "Constants", node: int, estimate: BinEstim
         axis, against = axis_to_split(state, constants, node, live, estimate, best)
     upper = np.zeros(state.holds.shape[1], dtype=np.bool_)
     if axis >= 0 and constants.axes.levels[axis] > 0:
-        divide_levels(state, constants, node, estimate, axis, best, against, upper)
+        upper = divide_levels(state, constants, node, estimate, axis, best, against)
     return Decision(live, best, challenger, statistic, boundary, axis, upper)
 
 
@@ -266,9 +266,8 @@ def divide_levels(
     axis: int,
     best: int,
     arm: int,
-    upper: Flags,
-) -> None:
-    """Mark the levels of the upper part: the two sets between which the gap differs most.
+) -> Flags:
+    """Return the levels of the upper part, (Z,): the two sets between which the gap differs most.
 
     Sorted by their gaps, the best two sets are a beginning and an end. Between sets with the shares
     a and b and the means x and y the variance is ab/(a + b)·(x - y)².
@@ -293,8 +292,10 @@ def divide_levels(
         between = share * (total - share) / total * apart**2
         if between > most * (1.0 + TIE):
             most, cut = between, position + 1
+    upper = np.zeros(state.holds.shape[1], dtype=np.bool_)
     for position in range(cut, held):
         upper[first + order[position]] = True
+    return upper
 
 
 def normal_tail(z: float) -> float:

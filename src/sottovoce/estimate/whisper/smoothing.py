@@ -16,7 +16,7 @@ taken to be independent of each other and of g. So the work grows with the numbe
 with its cube.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -45,6 +45,22 @@ if TYPE_CHECKING:
     from sottovoce.estimate.whisper.state import State
 
 
+class Messages(NamedTuple):
+    """What is told in the two passes, for each node.
+
+    parts (nodes, Z): the target's share in each slot.
+    told (nodes, …): what its own answers say of g. effects (nodes, Z, …): what they, and on the way
+        up all bins below it, say of its effects.
+    up (nodes, …): what a part tells its parent of its g. up_effects (nodes, Z, …): of effects.
+    """
+
+    parts: Floats
+    told: Information
+    effects: Information
+    up: Information
+    up_effects: Information
+
+
 def smoothing_is_due(state: "State") -> bool:
     """Say whether enough reports have come to go through the tree again."""
     totals = state.totals[0]
@@ -65,19 +81,21 @@ def smooth(state: "State", constants: "Constants") -> None:
         parts[node] = people.part[0]
         told_of_bin(state, constants, node, people, told, effects)
     weigh_axes(state, constants, effects)
-    parent = np.zeros(nodes, dtype=np.int64)
-    for node in range(nodes):
-        if state.tree.child[node] != node:
-            parent[state.tree.child[node]] = parent[state.tree.child[node] + 1] = node
     up = Information(told.precision.copy(), told.vector.copy())
     up_effects = Information(np.zeros_like(effects.precision), np.zeros_like(effects.vector))
+    messages = Messages(parts, told, effects, up, up_effects)
+    # Parts come after their parents, so that going down the numbers goes up the tree.
     for node in range(nodes - 1, -1, -1):
-        if state.tree.child[node] != node:
-            gather(state, constants, node, parts, told, effects, up)
-        if node > 0:
-            send_effects(state, constants, node, parent[node], effects, up_effects)
-    for node in range(1, nodes):
-        hand_down(state, constants, node, parent[node], parts, told, effects, up, up_effects)
+        child = state.tree.child[node]
+        if child != node:
+            for part in range(child, child + 2):
+                send_effects(state, constants, node, part, messages)
+            gather(state, constants, node, messages)
+    for node in range(nodes):
+        child = state.tree.child[node]
+        if child != node:
+            for part in range(child, child + 2):
+                hand_down(state, constants, node, part, messages)
     state.totals[0].smoothed = state.totals[0].reports
 
 
@@ -149,18 +167,10 @@ def effect_of_split(
     return known
 
 
-def gather(
-    state: "State",
-    constants: "Constants",
-    node: int,
-    parts: Floats,
-    told: Information,
-    effects: Information,
-    up: Information,
-) -> None:
+def gather(state: "State", constants: "Constants", node: int, messages: Messages) -> None:
     """Work out what a bin's own answers and its two parts say of its g: the message upwards."""
-    arms, child = constants.arms, state.tree.child[node]
-    split = effect_of_split(state, constants, node, parts[node], effects)
+    arms, child, up = constants.arms, state.tree.child[node], messages.up
+    split = effect_of_split(state, constants, node, messages.parts[node], messages.effects)
     cross, square = np.zeros((arms, arms)), split.precision
     vector = split.vector
     for part in range(child, child + 2):
@@ -194,14 +204,10 @@ def follows_parent(constants: "Constants", slot: int, split_axis: int) -> bool:
 
 
 def send_effects(
-    state: "State",
-    constants: "Constants",
-    node: int,
-    parent: int,
-    effects: Information,
-    up: Information,
+    state: "State", constants: "Constants", parent: int, node: int, messages: Messages
 ) -> None:
     """Tell a parent what its part knows of each effect, from itself and from below."""
+    effects, up = messages.effects, messages.up_effects
     arms, axis = constants.arms, state.tree.axis[parent]
     blur, inverse = np.empty((arms, arms)), np.empty((arms, arms))
     for slot in range(state.holds.shape[1]):
@@ -224,17 +230,10 @@ def send_effects(
 
 
 def hand_down(
-    state: "State",
-    constants: "Constants",
-    part: int,
-    node: int,
-    parts: Floats,
-    told: Information,
-    effects: Information,
-    up: Information,
-    up_effects: Information,
+    state: "State", constants: "Constants", node: int, part: int, messages: Messages
 ) -> None:
     """Give a part the prior that follows from its parent and its sibling."""
+    parts, told, effects, up, up_effects = messages
     arms, axis = constants.arms, state.tree.axis[node]
     sibling = 2 * state.tree.child[node] + 1 - part
     levels, first = constants.axes.levels[axis], constants.axes.slots[axis]
