@@ -28,8 +28,8 @@ def test_a_walk_ends_in_the_bin_that_holds_the_point(
     path = partition.find(point)
     walk = walk_of(release)
     assert walk.find(point) is release.policies[path]
-    for feature, (low, high) in enumerate(partition.box(path)):
-        assert walk.middle_of_leaf(point, feature=feature) == (low + high) / 2
+    for axis, (low, high) in enumerate(partition.box(path)):
+        assert walk.middle_of_leaf(point, axis=axis) == (low + high) / 2
 
 
 def test_a_point_on_a_cut_is_in_the_upper_half() -> None:
@@ -37,7 +37,7 @@ def test_a_point_on_a_cut_is_in_the_upper_half() -> None:
     points = {(0.5, 0.0): "10", (0.75, 0.0): "11", (0.0, 0.5): "01", (0.0, 0.0): "00"}
     assert {point: walk_of(release).find(point).path for point in points} == points
     # In a leaf that is cut along its feature, the middle is that of the half.
-    assert walk_of(release).middle_of_leaf((0.5, 0.0), feature=0) == 0.625
+    assert walk_of(release).middle_of_leaf((0.5, 0.0), axis=0) == 0.625
 
 
 class Counted(Sequence[Any]):
@@ -69,7 +69,7 @@ def test_the_shallowest_and_the_deepest_bin_take_the_same_reads(deep: int) -> No
         asked = Counted(point)
         counted = Walk(**parts, steps=walk.steps)
         counted.find(asked)
-        counted.middle_of_leaf(asked, feature=1)
+        counted.middle_of_leaf(asked, axis=1)
         seen.add((asked.reads, *(part.reads for part in parts.values())))
     ((point_reads, axis, look, *_),) = seen
     assert (point_reads, axis, look) == (2 * deep, deep, 2 * deep)
