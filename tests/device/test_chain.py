@@ -42,7 +42,7 @@ def twin(server: FakeServer, *, at: int, until: int) -> FakeServer:
     grow(other, at - 1)
     first = other.releases[-1]
     settled = (BinPolicy("", (0,), (1.0,)),)
-    other.publish(sv.Release(first.experiment, at, first.partition, settled))
+    other.publish(replace(first, version=at, bins=settled))
     grow(other, until)
     return other
 
