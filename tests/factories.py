@@ -14,6 +14,9 @@ CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED, REWARD, LOGGED_LEVEL = range(8)
 REWARD_SHARE = 24
 """Of 160 people who are served, how many are asked for their reward at first."""
 
+ASK = (704, 160, 160)
+"""Of 1024 people, how many are asked about no axis and about each of two."""
+
 ARMS = ("control", "reminder", "coach")
 CONTEXT = {"age": 42, "bmi": 27.5}
 LEVELS = ("low", "middling", "high")
@@ -107,7 +110,12 @@ def uniform(path: str, *arms: int, waiting: tuple[int, ...] = ()) -> BinPolicy:
 
 
 def four_bins(
-    *, epsilon: float = 1.0, arms: int = 3, reward_share: int = REWARD_SHARE, **settings: Any
+    *,
+    epsilon: float = 1.0,
+    arms: int = 3,
+    reward_share: int = REWARD_SHARE,
+    ask: tuple[int, ...] = ASK,
+    **settings: Any,
 ) -> sv.Release:
     """Two bins for the young, contested; one for the old and light, settled; one for the rest."""
     public = settings.get("public_arms", False)
@@ -120,13 +128,14 @@ def four_bins(
     bins = (*young, uniform("10", 1), uniform("11", 0, 1))
     partition = Partition(2, {"": 0, "0": 1, "1": 1})
     return sv.Release(
-        walking(epsilon=epsilon, arms=arms, **settings), 7, partition, bins, reward_share
+        walking(epsilon=epsilon, arms=arms, **settings), 7, partition, bins, reward_share, ask
     )
 
 
 def settled_release(**settings: Any) -> sv.Release:
     """One bin in which one arm is left."""
-    return sv.Release(walking(**settings), 3, Partition(2, {}), (uniform("", 1),), REWARD_SHARE)
+    bins = (uniform("", 1),)
+    return sv.Release(walking(**settings), 3, Partition(2, {}), bins, REWARD_SHARE, ASK)
 
 
 # --- learners -------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def twin(server: FakeServer, *, at: int, until: int) -> FakeServer:
     grow(other, at - 1)
     first = other.releases[-1]
     settled = (BinPolicy("", (0,), (1.0,)),)
-    other.publish(sv.Release(first.experiment, at, first.partition, settled))
+    other.publish(replace(first, version=at, bins=settled))
     grow(other, until)
     return other
 
@@ -132,8 +132,8 @@ def spoiled(change: Callable[[bytes], bytes], server: FakeServer) -> None:
         lambda body: block_to_json([*block_from_json(body)[1:], bytes(32)]),
         lambda body: body + b" ",
         lambda body: json.dumps({**json.loads(body), "you": 7}).encode(),
-        lambda body: body.replace(b'"sottovoce":2', b'"sottovoce":3'),
-        lambda body: body.replace(b'"sottovoce":2', b'"sottovoce":1'),
+        lambda body: body.replace(b'"sottovoce":3', b'"sottovoce":4'),
+        lambda body: body.replace(b'"sottovoce":3', b'"sottovoce":2'),
         lambda body: body.replace(b'"chain"', b'"chains"'),
         lambda body: b"<html>please log in</html>",
         lambda body: b"",

@@ -1,14 +1,16 @@
+import json
 from fractions import Fraction
 from math import prod
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sottovoce.shared.errors import WireError
+from sottovoce.shared.errors import Rejection, WireError
 from sottovoce.shared.partition import Box, Partition, longest_edges, max_edge_axis
-from support.partitions import COORDINATE, partitions
+from support.partitions import COORDINATE, partitions, partitions_with_sets, point_of
 
 
 def volume(box: Box) -> Fraction:
@@ -102,7 +104,116 @@ def test_the_draws_of_different_bins_differ() -> None:
 
 @given(partitions())
 def test_cuts_survive_the_wire(partition: Partition) -> None:
-    assert Partition.from_table(partition.dimension, partition.to_table()) == partition
+    levels = (0,) * partition.dimension
+    table = partition.to_table()
+    assert table.keys() == {"cuts"}
+    assert Partition.from_table(levels, table["cuts"], {}) == partition
+
+
+@given(partitions_with_sets())
+def test_sets_survive_the_wire(partition: Partition) -> None:
+    table = json.loads(json.dumps(partition.to_table()))
+    assert ("sets" in table) == bool(partition.sets)
+    again = Partition.from_table(partition.levels, table["cuts"], table.get("sets", {}))
+    assert again == partition
+
+
+@given(partitions_with_sets())
+def test_each_combination_of_levels_and_edges_is_in_one_bin(partition: Partition) -> None:
+    """Bins are products of sets and edges: their shares of the space add up to all of it."""
+    total = Fraction(0)
+    for path in partition.leaves():
+        share = volume(partition.box(path))
+        for axis, levels in enumerate(partition.levels):
+            if levels:
+                here = partition.places(path, axis)
+                assert here
+                share *= Fraction(len(here), levels)
+        total += share
+        assert partition.find(point_of(partition, path)) == path
+    assert total == 1
+
+
+# Axis 0 is a number, axis 1 has 4 levels, axis 2 has 3.
+LEVELS = (0, 4, 3)
+CUTS = {"": 1, "0": 0, "1": 1, "00": 2}
+SETS: dict[str, Any] = {"": [1, 3], "1": [3], "00": [0, 2]}
+
+
+def without(path: str) -> dict[str, Any]:
+    return {each: levels for each, levels in SETS.items() if each != path}
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        {**SETS, "": [3, 1]},  # not in order
+        {**SETS, "": [1, 1, 3]},  # twice the same
+        {**SETS, "": []},
+        {**SETS, "": [0, 1, 2, 3]},  # nothing goes down
+        {**SETS, "": [1, 3, 4]},  # no such level
+        {**SETS, "": [-1, 3]},
+        {**SETS, "1": [1, 3]},  # all that are left
+        {**SETS, "1": [0]},  # went down before
+        {**SETS, "1": [2, 3]},
+        {**SETS, "00": [3]},  # a level of the other axis
+        {**SETS, "": [1, True]},
+        {**SETS, "": [True, 3]},
+        {**SETS, "00": [False, 2]},
+        {**SETS, "": [1.0, 3.0]},
+        {**SETS, "": ["1", "3"]},
+        {**SETS, "": "13"},
+        {**SETS, "": {"1": 3}},
+        {**SETS, "": None},
+        {**SETS, "": 3},
+        {**SETS, "": [[1], [3]]},
+        {**SETS, "": [None]},
+        {**SETS, "0": [1]},  # that bin is split at its middle
+        {**SETS, "01": [1]},  # a leaf
+        {**SETS, "11": [3]},
+        {**SETS, "x": [1]},
+        without(""),
+        without("1"),
+        without("00"),
+        {},
+        [],
+        None,
+        "sets",
+        [["", [1, 3]]],
+    ],
+)
+def test_sets_that_divide_no_levels_are_refused(sets: Any) -> None:
+    assert Partition.from_table(LEVELS, CUTS, SETS).places("10", 1) == {1}
+    with pytest.raises(WireError) as caught:
+        Partition.from_table(LEVELS, CUTS, sets)
+    assert caught.value.reason is Rejection.MALFORMED
+
+
+def test_a_set_for_axes_with_an_order_is_refused() -> None:
+    assert Partition.from_table((0, 0, 0), CUTS, {}).sets == {}
+    for sets in (SETS, {"": [1]}):
+        with pytest.raises(WireError, match="for each bin that is split by levels, and no other"):
+            Partition.from_table((0, 0, 0), CUTS, sets)
+
+
+def test_a_bin_with_one_level_left_is_not_split_by_levels_again() -> None:
+    cuts, sets = {"": 0, "1": 0}, {"": [2]}
+    for up in ([2], [], [0]):
+        with pytest.raises(WireError, match="some levels of a bin but not all of them"):
+            Partition.from_table((3,), cuts, {**sets, "1": up})
+
+
+def test_levels_may_be_split_more_often_than_edges_are_halved() -> None:
+    """No edge is halved by it; only the depth has a bound."""
+    cuts = {"0" * depth: 0 for depth in range(96)}
+    sets = {"0" * depth: [99 - depth] for depth in range(96)}
+    partition = Partition.from_table((100,), cuts, sets)
+    assert partition.places("0" * 96, 0) == {0, 1, 2, 3}
+    assert partition.box("0" * 96) == ((0.0, 1.0),)
+    for level in range(100):
+        depth = 99 - level
+        path = "0" * min(depth, 96) + ("1" if depth < 96 else "")
+        assert partition.find(((level + 0.5) / 100,)) == path
 
 
 @pytest.mark.parametrize(
@@ -123,7 +234,7 @@ def test_cuts_survive_the_wire(partition: Partition) -> None:
 )
 def test_cuts_that_make_no_tree_are_refused(cuts: object) -> None:
     with pytest.raises(WireError):
-        Partition.from_table(2, cuts)
+        Partition.from_table((0, 0), cuts, {})
 
 
 def test_only_a_leaf_can_be_cut() -> None:

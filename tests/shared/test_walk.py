@@ -11,7 +11,7 @@ import sottovoce as sv
 from factories import uniform, unit_cube
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.walk import Walk, walk_of
-from support.partitions import COORDINATE, partitions
+from support.partitions import COORDINATE, partitions, partitions_with_sets, point_of, position
 
 
 def release_of(partition: Partition) -> sv.Release:
@@ -28,8 +28,8 @@ def test_a_walk_ends_in_the_bin_that_holds_the_point(
     path = partition.find(point)
     walk = walk_of(release)
     assert walk.find(point) is release.policies[path]
-    for feature, (low, high) in enumerate(partition.box(path)):
-        assert walk.middle_of_leaf(point, feature=feature) == (low + high) / 2
+    for axis, (low, high) in enumerate(partition.box(path)):
+        assert walk.middle_of_leaf(point, axis=axis) == (low + high) / 2
 
 
 def test_a_point_on_a_cut_is_in_the_upper_half() -> None:
@@ -37,7 +37,7 @@ def test_a_point_on_a_cut_is_in_the_upper_half() -> None:
     points = {(0.5, 0.0): "10", (0.75, 0.0): "11", (0.0, 0.5): "01", (0.0, 0.0): "00"}
     assert {point: walk_of(release).find(point).path for point in points} == points
     # In a leaf that is cut along its feature, the middle is that of the half.
-    assert walk_of(release).middle_of_leaf((0.5, 0.0), feature=0) == 0.625
+    assert walk_of(release).middle_of_leaf((0.5, 0.0), axis=0) == 0.625
 
 
 class Counted(Sequence[Any]):
@@ -55,6 +55,9 @@ class Counted(Sequence[Any]):
         return len(self.values)
 
 
+PARTS = ("axis", "look", "middle", "levels", "upper", "child", "quarter", "policies")
+
+
 @pytest.mark.parametrize("deep", [1, 7, 96])
 def test_the_shallowest_and_the_deepest_bin_take_the_same_reads(deep: int) -> None:
     # One branch at the lower end of each feature.
@@ -62,17 +65,68 @@ def test_the_shallowest_and_the_deepest_bin_take_the_same_reads(deep: int) -> No
     walk = walk_of(release_of(partition))
     seen = set()
     for point in ((1.0, 1.0, 1.0), (0.0, 0.9, 0.9), (0.0, 0.0, 0.0)):
-        parts: dict[str, Any] = {
-            name: Counted(getattr(walk, name))
-            for name in ("axis", "look", "middle", "child", "quarter", "policies")
-        }
+        parts: dict[str, Any] = {name: Counted(getattr(walk, name)) for name in PARTS}
         asked = Counted(point)
         counted = Walk(**parts, steps=walk.steps)
         counted.find(asked)
-        counted.middle_of_leaf(asked, feature=1)
+        counted.middle_of_leaf(asked, axis=1)
         seen.add((asked.reads, *(part.reads for part in parts.values())))
     ((point_reads, axis, look, *_),) = seen
     assert (point_reads, axis, look) == (2 * deep, deep, 2 * deep)
+
+
+@given(partitions_with_sets(), st.data())
+def test_a_walk_over_sets_ends_in_the_bin_that_holds_the_point(
+    partition: Partition, data: st.DataObject
+) -> None:
+    point = data.draw(st.tuples(*map(position, partition.levels)))
+    bins = tuple(uniform(path, 0, 1) for path in partition.leaves())
+    release = sv.Release(unit_cube(d=partition.dimension), 1, partition, bins)
+    path, walk = partition.find(point), walk_of(release)
+    assert walk.find(point) is release.policies[path]
+    for axis, (levels, (low, high)) in enumerate(
+        zip(partition.levels, partition.box(path), strict=True)
+    ):
+        if levels:
+            assert (low, high) == (0.0, 1.0)
+            assert min(int(point[axis] * levels), levels - 1) in partition.places(path, axis)
+        else:
+            assert walk.middle_of_leaf(point, axis=axis) == (low + high) / 2
+
+
+@given(partitions_with_sets())
+def test_a_walk_over_sets_takes_the_same_reads_for_everybody(partition: Partition) -> None:
+    bins = tuple(uniform(path, 0, 1) for path in partition.leaves())
+    walk = walk_of(sv.Release(unit_cube(d=partition.dimension), 1, partition, bins))
+    seen = set()
+    for path in partition.leaves():
+        point = point_of(partition, path)
+        assert partition.find(point) == path
+        reads = []
+        parts: dict[str, Any] = {name: Counted(getattr(walk, name)) for name in PARTS}
+        # Within a node, too: one byte of its levels is read, whichever it is.
+        parts["upper"] = Counted([Counted(each) for each in walk.upper])
+        asked, counted = Counted(point), Walk(**parts, steps=walk.steps)
+        counted.find(asked)
+        for axis in range(partition.dimension):
+            counted.middle_of_leaf(asked, axis=axis)
+        reads = [asked.reads, *(part.reads for part in parts.values())]
+        reads.append(sum(each.reads for each in parts["upper"].values))
+        seen.add(tuple(reads))
+    (counts,) = seen
+    assert counts[0] == counts[-1] == (1 + partition.dimension) * walk.steps
+
+
+def test_1000_levels_are_found_wherever_they_go() -> None:
+    up = frozenset(range(0, 1000, 3)) | {999}
+    partition = Partition(1, {"": 0, "1": 0}, (1000,), {"": up, "1": frozenset({999})})
+    bins = tuple(uniform(path, 0, 1) for path in partition.leaves())
+    walk = walk_of(sv.Release(unit_cube(d=1), 1, partition, bins))
+    for level in range(1000):
+        expected = "11" if level == 999 else "10" if level % 3 == 0 else "0"
+        assert walk.find(((level + 0.5) / 1000,)).path == expected
+    # Nobody is there; but if a position were 1, it would be in the last level.
+    assert walk.find((1.0,)).path == partition.find((1.0,)) == "11"
 
 
 def test_a_walk_is_worked_out_for_all_bins_before_anybody_comes() -> None:
@@ -100,24 +154,24 @@ def bushy(splits: int) -> dict[str, int]:
 
 
 def test_bins_may_be_96_splits_deep_and_no_deeper() -> None:
-    assert len(Partition.from_table(3, branch(96)).cuts) == 96
+    assert len(Partition.from_table((0, 0, 0), branch(96), {}).cuts) == 96
     with pytest.raises(sv.WireError, match="cuts must make bins at most 96 splits deep; got more"):
-        Partition.from_table(3, branch(97))
+        Partition.from_table((0, 0, 0), branch(97), {})
 
 
 def test_there_may_be_4096_bins_and_no_more() -> None:
-    assert len(list(Partition.from_table(1, bushy(4095)).leaves())) == 4096
+    assert len(list(Partition.from_table((0,), bushy(4095), {}).leaves())) == 4096
     with pytest.raises(sv.WireError, match="cuts must make at most 4096 bins; got 4097"):
-        Partition.from_table(1, bushy(4096))
+        Partition.from_table((0,), bushy(4096), {})
 
 
 def test_an_edge_may_be_halved_48_times_and_no_more() -> None:
-    assert len(Partition.from_table(1, branch(48, dimension=1)).cuts) == 48
+    assert len(Partition.from_table((0,), branch(48, dimension=1), {}).cuts) == 48
     with pytest.raises(sv.WireError, match=r"at least 2\^-48 long"):
-        Partition.from_table(1, branch(49, dimension=1))
+        Partition.from_table((0,), branch(49, dimension=1), {})
     mixed = {"0" * depth: int(depth % 2 == 1 and depth < 20) for depth in range(59)}
     with pytest.raises(sv.WireError, match=r"at least 2\^-48 long"):
-        Partition.from_table(2, mixed)
+        Partition.from_table((0, 0), mixed, {})
 
 
 def test_a_context_may_have_1000_features_and_no_more() -> None:

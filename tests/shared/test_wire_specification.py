@@ -28,6 +28,7 @@ from sottovoce.shared.experiment import canonical_json
 from sottovoce.shared.schema import Feature
 from sottovoce.shared.signed import SignedRelease, first_link, last_link
 from sottovoce.shared.whisper import subset
+from sottovoce.shared.whisper.cells import cell_mechanism
 from support import specification as spec
 from support.paths import ROOT
 
@@ -108,14 +109,22 @@ def experiment(
     )
 
 
+CITY = 7  # the axis of the city among those of GAPS: four places without order
+
+
 def split_release(experiment: sv.Experiment) -> sv.Release:
-    """Return a release with split bins, one of them settled, and with arms that wait."""
+    """Return a release with split bins, one of them settled, and with arms that wait.
+
+    If there are cities, one split is by them.
+    """
     table = json.loads(wire.release_to_json(sv.Learner(experiment).release()))
     arms = list(range(len(experiment.arms)))
     contested = {"arms": arms[-2:], "propensities": [0.5, 0.5]}
     if arms[:-2]:
         contested["waiting"] = arms[:-2]
     table["cuts"] = {"": 0, "1": 1, "11": 2}
+    if experiment.dimension > CITY:
+        table |= {"cuts": {"": 0, "1": CITY, "11": CITY}, "sets": {"1": [0, 2, 3], "11": [3]}}
     table["bins"] = [
         {"bin": "0", **contested},
         {"bin": "10", "arms": [1], "propensities": [1.0]},
@@ -126,20 +135,47 @@ def split_release(experiment: sv.Experiment) -> sv.Release:
     return wire.release_from_json(canonical_json(table).decode())
 
 
+def context_of(draws: random.Random, *, gaps: bool) -> dict[str, Any]:
+    """Somebody at random."""
+    context: dict[str, Any] = {
+        "age": draws.choice([10.0, 18.0, 35.9, 36, 54, 71.5, 90, 100]),
+        "dose": draws.choice(["none", "low", "high"]),
+        "été": draws.choice(["ä", "ß"]),
+    }
+    if gaps:
+        context |= {
+            "income": draws.choice([None, float("nan"), 0.0, 10, 13.7, 99]),
+            "mood": draws.choice([None, "low", "middling", "high"]),
+            "city": draws.choice([None, "Rome", "Oslo", "Atlantis", ""]),
+            "ward": draws.choice(["1", "3", "4"]),
+            "smokes": draws.random() < 0.5,
+            "drives": draws.choice([None, False, True]),
+        }
+        if context["mood"] is None:
+            del context["mood"]
+    return context
+
+
+@pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("certified", [False, True])
 @pytest.mark.parametrize("arms", [2, 3])
 @pytest.mark.parametrize("logged", [False, True])
-def test_devices_answer_as_the_specification_says(arms: int, certified: bool, logged: bool) -> None:
-    release = split_release(experiment(certified=certified, arms=arms))
+def test_devices_answer_as_the_specification_says(
+    arms: int, certified: bool, logged: bool, gaps: bool
+) -> None:
+    """If the guarantee is certified, no parts are cells: the signs of rows are told, then."""
+    more = GAPS if gaps else []
+    release = split_release(experiment(certified=certified, arms=arms, more=more))
     table = spec.release_of(wire.release_to_json(release))
     draws = random.Random(0)
     kinds: Counter[str] = Counter()
+    parts: set[int] = set()
+    rows: set[int] = set()
     for _ in range(600):
-        context = {
-            "age": draws.choice([10.0, 18.0, 35.9, 36, 54, 71.5, 90, 100]),
-            "dose": draws.choice(["none", "low", "high"]),
-            "été": draws.choice(["ä", "ß"]),
-        }
+        context = context_of(draws, gaps=gaps)
+        point = spec.point_of(table["experiment"], context)
+        assert point == list(encode(release.experiment, context))
+        assert spec.bin_of(table, point)[0] == release.partition.find(point)
         outcome = float(draws.random() < 0.5)
         if logged:
             device = sv.Device(release, population="logged")
@@ -161,6 +197,12 @@ def test_devices_answer_as_the_specification_says(arms: int, certified: bool, lo
         assert cell is not None
         # A value of 0 is a sign at random.
         assert values[cell] == value or (value == 0 and values[cell] != 0)
+        parts.add(question.mechanism.parts)
+        rows.add(question.row)
+    assert parts == ({1} if certified else {1, 2, 3, 4} if gaps else {1, 2}) - (
+        {1} if logged and not certified else set()
+    )
+    assert rows == ({0, 1, 2, 3} if gaps and certified else {0})
     if not logged:
         assert set(kinds) == {"CONTRAST", "LEVEL", "MASS", "REWARD"}
     else:
@@ -170,22 +212,12 @@ def test_devices_answer_as_the_specification_says(arms: int, certified: bool, lo
 def test_contexts_with_gaps_and_their_questions_are_as_the_specification_says() -> None:
     release = split_release(experiment(more=GAPS))
     table = spec.release_of(wire.release_to_json(release))
-    assert spec.axes_of(table["experiment"]) == release.experiment.dimension == 11
+    levels = spec.levels_of(table["experiment"])
+    assert levels == [0, 0, 0, 0, 0, 0, 0, 4, 4, 0, 3]
+    assert len(levels) == release.experiment.dimension
     draws, asked = random.Random(1), set()
     for _ in range(400):
-        context = {
-            "age": 40.0,
-            "dose": "low",
-            "été": "ä",
-            "income": draws.choice([None, float("nan"), 0.0, 10, 13.7, 99]),
-            "mood": draws.choice([None, "low", "middling", "high"]),
-            "city": draws.choice([None, "Rome", "Oslo", "Atlantis", ""]),
-            "ward": draws.choice(["1", "3", "4"]),
-            "smokes": draws.random() < 0.5,
-            "drives": draws.choice([None, False, True]),
-        }
-        if context["mood"] is None:
-            del context["mood"]
+        context = context_of(draws, gaps=True)
         point = spec.point_of(table["experiment"], context)
         assert point == list(encode(release.experiment, context))
         device = sv.Device(release)
@@ -206,21 +238,27 @@ def test_a_release_that_spells_out_a_flag_is_not_the_one_form() -> None:
 
 
 @pytest.mark.parametrize(
-    ("who", "arms", "epsilon"),
+    ("who", "arms", "epsilon", "gaps"),
     [
-        ("target", 3, 1.0),
-        ("known", 2, 1.0),
-        ("unknown", 3, 1.0),
-        ("unknown", 2, 2.0),
-        ("logged target", 2, 64.0),
-        ("public arms", 3, 2.0),
+        ("target", 3, 1.0, False),
+        ("known", 2, 1.0, False),
+        ("unknown", 3, 1.0, False),
+        ("unknown", 2, 2.0, False),
+        ("logged target", 2, 64.0, False),
+        ("public arms", 3, 2.0, False),
+        ("target", 3, 1.0, True),
+        ("unknown", 2, 1.0, True),
+        ("known", 3, 2.0, True),
+        ("public arms", 3, 8.0, True),
     ],
 )
-def test_questions_are_drawn_as_the_specification_says(who: str, arms: int, epsilon: float) -> None:
-    """Kinds and features, each to 5 standard deviations: a false alarm in 40,000 runs."""
+def test_questions_are_drawn_as_the_specification_says(
+    who: str, arms: int, epsilon: float, gaps: bool
+) -> None:
+    """Kinds and patterns, each to 5 standard deviations: a false alarm in 20,000 runs."""
     public = who == "public arms"
     a_log = replace(
-        experiment(arms=arms),
+        experiment(arms=arms, more=GAPS if gaps else []),
         epsilon=epsilon,
         auxiliary=[
             sv.Population("known", epsilon, 100, [1 / arms] * arms),
@@ -229,12 +267,16 @@ def test_questions_are_drawn_as_the_specification_says(who: str, arms: int, epsi
         method=sv.Whisper(public_arms=public),
     )
     release = sv.Learner(a_log).release()
+    # Some axes more often than others, and one not at all.
+    about = [0, 100, 200, *[30] * (a_log.dimension - 3)]
+    release = replace(release, ask=(1024 - sum(about), *about))
+    assert min(release.ask) == release.ask[1] == 0
     table = spec.release_of(wire.release_to_json(release))
     population = {"known": 1, "unknown": 2}.get(who, 0)
     logged = who in ("logged target", "known", "unknown")
     shares = spec.question_shares(table, population=population, logged=logged)
     assert sum(shares.values()) == 1
-    people, context = 6000, {"age": 40, "dose": "low", "été": "ä"}
+    people, context = 6000, context_of(random.Random(2), gaps=gaps)
     counts: Counter[int] = Counter()
     for _ in range(people):
         name = a_log.populations[population].name
@@ -246,10 +288,11 @@ def test_questions_are_drawn_as_the_specification_says(who: str, arms: int, epsi
             made = device.report(reward=1.0)
         counts[made.question] += 1
     assert set(counts) <= set(shares)
-    slots = 1 + a_log.dimension
-    kinds = [{number for number in shares if number // slots == kind} for kind in range(8)]
-    features = [{number for number in shares if number % slots == slot} for slot in range(slots)]
-    for numbers in (*kinds, *features):
+    count = len(spec.patterns_of(table["experiment"]))
+    assert count == (1 + 8 + 4 + 4 + 4 if gaps else 1 + 3)
+    kinds = [{number for number in shares if number // count == kind} for kind in range(8)]
+    patterns = [{number for number in shares if number % count == each} for each in range(count)]
+    for numbers in (*kinds, *patterns):
         share = float(sum(shares[number] for number in numbers))
         came = sum(counts[number] for number in numbers)
         assert abs(came - people * share) <= 5 * (people * share * (1 - share)) ** 0.5
@@ -259,12 +302,16 @@ def test_a_set_is_packed_as_the_specification_says() -> None:
     draws = random.Random(1)
     for epsilon in (0.3, 1.0, 1.0986, 1.1, 2.0, 3.0, 5.0, 9.0, 64.0, 80.0):
         for whole in (1, 2, 3, 7, 40, 200):
-            mechanism = spec.mechanism_for(epsilon, whole, certified=draws.random() < 0.5)
+            parts, certified = draws.choice([1, 2, 3, 5]), draws.random() < 0.3
+            mechanism = spec.mechanism_for(epsilon, whole, parts=parts, certified=certified)
+            cells = cell_mechanism(epsilon, whole, parts=1 if certified else parts)
+            assert (cells.parts, cells.elsewhere) == (mechanism.parts, mechanism.elsewhere)
             values = [0] * mechanism.cells
             for cell in draws.sample(range(mechanism.cells), mechanism.size):
                 values[cell] = draws.choice([-1, 1])
             packed = spec.write_set(values)
             theirs = package_mechanism(epsilon, mechanism)
+            assert theirs == cells.mechanism
             assert subset.pack(theirs, values) == packed
             assert subset.unpack(theirs, packed) == values
 

@@ -14,6 +14,7 @@ from sottovoce.device.contribute.link import Clock, Custodian
 from sottovoce.device.contribute.summary import Contribution
 from sottovoce.shared import wire
 from sottovoce.shared.whisper.cells import cell_layout
+from sottovoce.shared.whisper.questions import question_of
 from sottovoce.shared.whisper.subset import unpack
 from support.custodian_server import CustodianServer
 
@@ -90,9 +91,10 @@ def arms_told(server: CustodianServer) -> Counter[int]:
     layout = cell_layout(release, population=1, by_arm=True)
     assert layout is not None
     for body in server.log.values():
-        payload = wire.report_from_bytes(body).payload
-        assert isinstance(payload, bytes)
-        values = unpack(layout.mechanism.mechanism, payload)
+        report = wire.report_from_bytes(body)
+        assert isinstance(report.payload, bytes)
+        cells = layout.mechanism(question_of(report.question, release.experiment).axis)
+        values = unpack(cells.mechanism, report.payload)
         ((cell, _),) = [(cell, value) for cell, value in enumerate(values) if value]
-        told[cell // 2 if layout.mechanism.halves else cell] += 1
+        told[cell // cells.parts] += 1
     return told

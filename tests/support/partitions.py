@@ -1,5 +1,7 @@
 """Partitions and points, drawn by hypothesis."""
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from sottovoce.shared.partition import Partition, max_edge_axis
@@ -27,3 +29,41 @@ def grow(dimension: int, choices: list[int], *, seed: int) -> Partition:
 def partitions(draw: st.DrawFn) -> Partition:
     choices = draw(st.lists(st.integers(0, 10**6), max_size=60))
     return grow(draw(st.integers(1, 5)), choices, seed=draw(st.integers(0, 2**53)))
+
+
+@st.composite
+def partitions_with_sets(draw: st.DrawFn) -> Partition:
+    """Some axes are split at midpoints, and one at least into sets of 3 to 20 levels."""
+    levels = tuple(draw(st.lists(st.sampled_from([0, 3, 4, 8, 9, 20]), min_size=1, max_size=4)))
+    levels = (*levels, draw(st.integers(3, 20)))
+    partition = Partition(len(levels), {}, levels)
+    for _ in range(draw(st.integers(0, 15))):
+        leaves = list(partition.leaves())
+        path = leaves[draw(st.integers(0, 10**6)) % len(leaves)]
+        axis = draw(st.integers(0, len(levels) - 1))
+        if levels[axis]:
+            here = sorted(partition.places(path, axis))
+            if len(here) < 2:
+                continue
+            up = draw(st.sets(st.sampled_from(here), min_size=1, max_size=len(here) - 1))
+            partition = replace(partition, sets={**partition.sets, path: frozenset(up)})
+        partition = partition.cut(path, axis=axis)
+    return partition
+
+
+def position(levels: int) -> st.SearchStrategy[float]:
+    """Where somebody may be along an axis: anywhere, or in the middle of a level."""
+    if not levels:
+        return COORDINATE
+    middles = st.integers(0, levels - 1).map(lambda level: (level + 0.5) / levels)
+    return st.one_of(middles, st.sampled_from([0.0, 1.0]))
+
+
+def point_of(partition: Partition, path: str) -> tuple[float, ...]:
+    """Somebody in a bin: in the middle of its edges, and in the last of its levels."""
+    return tuple(
+        (max(partition.places(path, axis)) + 0.5) / levels if levels else (low + high) / 2
+        for axis, (levels, (low, high)) in enumerate(
+            zip(partition.levels, partition.box(path), strict=True)
+        )
+    )

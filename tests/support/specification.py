@@ -27,7 +27,7 @@ class Report(NamedTuple):
 class Mechanism(NamedTuple):
     cells: int
     size: int
-    halves: bool
+    parts: int
     elsewhere: bool
 
 
@@ -36,7 +36,7 @@ def number(data: bytes) -> int:
 
 
 def read_report(data: bytes) -> Report:
-    assert data[:3] == b"sv\x02"
+    assert data[:3] == b"sv\x03"
     common = (data[4:16].hex(), number(data[16:18]), data[18:34].hex())
     if data[3] == 1:
         doubles = data[38:]
@@ -59,7 +59,7 @@ def read_double(data: bytes) -> float:
 
 
 def read_batch(data: bytes) -> list[bytes]:
-    assert data[:4] == b"sv\x02\x04"
+    assert data[:4] == b"sv\x03\x04"
     count = number(data[4:8])
     lengths = [number(data[8 + 4 * i : 12 + 4 * i]) for i in range(count)]
     starts = [8 + 4 * count + sum(lengths[:i]) for i in range(count + 1)]
@@ -155,14 +155,46 @@ def has_second_axis(feature: dict[str, Any]) -> bool:
     return feature.get("optional", False) and ("numeric" in feature or "ordinal" in feature)
 
 
-def axes_of(experiment: dict[str, Any]) -> int:
-    return sum(1 + has_second_axis(feature) for feature in experiment["context"])
+def levels_of(experiment: dict[str, Any]) -> list[int]:
+    """Return the number of levels of each axis without order, and 0 for the other axes."""
+    found = []
+    for feature in experiment["context"]:
+        places = 0
+        if "categorical" in feature or "boolean" in feature:
+            places = len(feature.get("categorical", "ft")) + feature.get("other", False)
+            places += feature.get("optional", False)
+        without_order = places >= 3 and experiment["method"]["name"] == "whisper"
+        found += [places if without_order else 0] + [0] * has_second_axis(feature)
+    return found
+
+
+def level_of(x: float, levels: int) -> int:
+    return min(math.floor(x * levels), levels - 1)
+
+
+def patterns_of(experiment: dict[str, Any]) -> list[tuple[int | None, int]]:
+    """Return the axis and the row of each pattern; the first one is about no axis."""
+    found: list[tuple[int | None, int]] = [(None, 0)]
+    for axis, levels in enumerate(levels_of(experiment)):
+        rows = 1
+        while rows < levels:
+            rows *= 2
+        found += [(axis, row) for row in range(rows)]
+    return found
+
+
+def sign_of(row: int, level: int) -> int:
+    return -1 if bin(row & level).count("1") % 2 else 1
 
 
 def bin_of(release: dict[str, Any], point: list[float]) -> tuple[str, list[list[float]]]:
     edges, path = [[0.0, 1.0] for _ in point], ""
+    levels = levels_of(release["experiment"])
     while path in release["cuts"]:
         axis = release["cuts"][path]
+        if levels[axis]:
+            path += "1" if level_of(point[axis], levels[axis]) in release["sets"][path] else "0"
+            continue
         low, high = edges[axis]
         middle = (low + high) / 2
         below = point[axis] < middle
@@ -193,14 +225,21 @@ def noises(epsilon: float, cells: int) -> tuple[float, float]:
 
 
 @cache
-def mechanism_for(epsilon: float, whole: int, *, certified: bool) -> Mechanism:
+def mechanism_for(epsilon: float, whole: int, *, parts: int, certified: bool) -> Mechanism:
+    """parts: how many the axis of the question has; 1 if it is about none."""
     a, b = odds(epsilon)
     if a <= 3 * b:
-        return Mechanism(whole, size_of(epsilon, whole), halves=False, elsewhere=False)
-    (o, i), (o2, i2) = noises(epsilon, whole + 1), noises(epsilon, 2 * whole + 1)
-    halves = not certified and 2 * o2 + (i2 - o2) / whole < 1.3 * (o + (i - o) / whole)
-    cells = 2 * whole + 1 if halves else whole + 1
-    return Mechanism(cells, size_of(epsilon, cells), halves, elsewhere=True)
+        return Mechanism(whole, size_of(epsilon, whole), 1, elsewhere=False)
+    (o, i), (oq, iq) = noises(epsilon, whole + 1), noises(epsilon, parts * whole + 1)
+    usual = o + (i - o) / whole
+    if parts == 2:
+        cheap = 2 * oq + (iq - oq) / whole < 1.3 * usual
+    else:
+        cheap = parts > 1 and oq + (iq - oq) / (parts * whole) < usual
+    if certified or not cheap:
+        parts = 1
+    cells = parts * whole + 1
+    return Mechanism(cells, size_of(epsilon, cells), parts, elsewhere=True)
 
 
 def live(policy: dict[str, Any]) -> list[int]:
@@ -213,10 +252,11 @@ def whole_cells(release: dict[str, Any], *, by_arm: bool) -> list[tuple[str, int
 
 
 class Asked(NamedTuple):
-    """A question of a release: its kind, its feature, its whole cells and its mechanism."""
+    """A question of a release: its kind, axis and row, its whole cells and its mechanism."""
 
     kind: str
-    feature: int | None
+    axis: int | None
+    row: int
     by_arm: bool
     cells: list[tuple[str, int | None]]
     mechanism: Mechanism | None
@@ -224,18 +264,23 @@ class Asked(NamedTuple):
 
 def asked(release: dict[str, Any], question: int, population: int) -> Asked:
     experiment = release["experiment"]
-    place, slot = divmod(question, 1 + axes_of(experiment))
-    kind = KINDS[place]
+    patterns = patterns_of(experiment)
+    place, pattern = divmod(question, len(patterns))
+    kind, (axis, row) = KINDS[place], patterns[pattern]
     budgets = [experiment["epsilon"], *(each["epsilon"] for each in experiment["auxiliary"])]
     if kind == "REWARD":
-        return Asked(kind, None, False, [], Mechanism(1, 1, halves=False, elsewhere=False))
+        assert pattern == 0
+        return Asked(kind, None, 0, False, [], Mechanism(1, 1, 1, elsewhere=False))
     by_arm = kind == "COUNT" or (kind == "OUTCOME" and len(experiment["arms"]) > 2)
     cells = whole_cells(release, by_arm=by_arm)
     certified = experiment["method"].get("guarantee") == "certified"
     mechanism = None
     if cells:
-        mechanism = mechanism_for(budgets[population], len(cells), certified=certified)
-    return Asked(kind, slot - 1 if slot else None, by_arm, cells, mechanism)
+        parts = 1 if axis is None else levels_of(experiment)[axis] or 2
+        budget = budgets[population]
+        mechanism = mechanism_for(budget, len(cells), parts=parts, certified=certified)
+        assert row == 0 or mechanism.parts == 1
+    return Asked(kind, axis, row, by_arm, cells, mechanism)
 
 
 def bytes_for(numbers: int) -> int:
@@ -298,13 +343,18 @@ def true_answer(
     compares = question.kind == "CONTRAST" or (question.kind == "OUTCOME" and not question.by_arm)
     if compares and arm != policy["arms"][0]:
         value = -value
-    if question.feature is None:
+    if question.axis is None:
         return index, value
-    low, high = edges[question.feature]
-    upper = point[question.feature] >= (low + high) / 2
-    if question.mechanism.halves:
-        return 2 * index + upper, value
-    return index, value if upper else -value
+    if levels := levels_of(release["experiment"])[question.axis]:
+        part = level_of(point[question.axis], levels)
+        sign = sign_of(question.row, part)
+    else:
+        low, high = edges[question.axis]
+        part = int(point[question.axis] >= (low + high) / 2)
+        sign = 1 if part else -1
+    if question.mechanism.parts > 1:
+        return question.mechanism.parts * index + part, value
+    return index, sign * value
 
 
 def release_of(text: str) -> dict[str, Any]:
@@ -318,11 +368,12 @@ def question_shares(
 ) -> dict[int, Fraction]:
     """Return the probability of each question, by its number."""
     experiment = release["experiment"]
-    d, arms = axes_of(experiment), len(experiment["arms"])
+    patterns, arms = patterns_of(experiment), len(experiment["arms"])
+    levels, ask = levels_of(experiment), release["ask"]
     shares: dict[int, Fraction] = {}
     left = Fraction(1)
     if not logged and population == 0 and release.get("reward_share", 0):
-        shares[KINDS.index("REWARD") * (1 + d)] = Fraction(release["reward_share"], 160)
+        shares[KINDS.index("REWARD") * len(patterns)] = Fraction(release["reward_share"], 160)
         left -= Fraction(release["reward_share"], 160)
     if logged:
         known = population > 0 and "behaviour" in experiment["auxiliary"][population - 1]
@@ -335,11 +386,24 @@ def question_shares(
     else:
         kinds = {"MASS": 8, "LEVEL": 5, "CONTRAST": 147}
     for kind, share in kinds.items():
-        number = KINDS.index(kind) * (1 + d)
-        mechanism = asked(release, number, population).mechanism
-        assert mechanism is not None
-        about = 160 if mechanism.halves else 88 if logged and not mechanism.elsewhere else 48
-        own = left * Fraction(share, 160)
-        shares |= {number: own * (1 - Fraction(about, 160))}
-        shares |= {number + 1 + j: own * Fraction(about, 160) / d for j in range(d)}
+        first, own = KINDS.index(kind) * len(patterns), left * Fraction(share, 160)
+        ways = [
+            [n for n, (j, _) in enumerate(patterns) if j == axis] for axis in range(len(levels))
+        ]
+        known_parts = []  # of the mechanism of each axis
+        for numbers in ways:
+            mechanism = asked(release, first + numbers[0], population).mechanism
+            assert mechanism is not None
+            known_parts.append(mechanism.parts)
+        mass = ask[0]
+        if any(parts == 2 and not count for parts, count in zip(known_parts, levels, strict=True)):
+            mass = 0
+        elif logged and not mechanism.elsewhere:
+            mass = min(ask[0], (1024 - ask[0]) * 72 // 88)
+        whole = mass + 1024 - ask[0]
+        shares[first] = own * Fraction(mass, whole)
+        for axis, numbers in enumerate(ways):
+            drawn = numbers[:1] if known_parts[axis] > 1 else numbers
+            for each in drawn:
+                shares[first + each] = own * Fraction(ask[1 + axis], whole) / len(drawn)
     return {number: share for number, share in shares.items() if share}

@@ -18,9 +18,9 @@ from sottovoce.shared.whisper.questions import Question, questions_of
 DIMENSION = 2
 
 
-def number(kind: int, feature: int | None = None) -> int:
-    """The number of a question on the wire: 1 + d for each kind."""
-    return kind * (1 + DIMENSION) + (0 if feature is None else 1 + feature)
+def number(kind: int, axis: int | None = None) -> int:
+    """The number of a question on the wire, if no axis has levels: 1 + d for each kind."""
+    return kind * (1 + DIMENSION) + (0 if axis is None else 1 + axis)
 
 
 class Seeded(OperatingSystem):
@@ -76,15 +76,15 @@ def person(
     by_arm = questions_of(release.experiment)[kind].by_arm
     layout = cell_layout(release, population=population, by_arm=by_arm)
     if question is None:
-        must_halve = layout is not None and layout.mechanism.halves
-        feature = rng.randrange(2) if must_halve or rng.random() < 0.5 else None
-        question = number(kind, feature)
+        must_halve = layout is not None and layout.halves.parts == 2
+        axis = rng.randrange(2) if must_halve or rng.random() < 0.5 else None
+        question = number(kind, axis)
     payload = b""
     if layout is not None:
         asked = Question(kind, question % 3 - 1 if question % 3 else None)
         secret = Secret(point, path, arm, logged=logged, ranking=ranking)
         cell, value = true_answer(release, layout, asked, secret=secret, outcome=outcome)
-        mechanism = layout.mechanism.mechanism
+        mechanism = layout.mechanism(asked.axis).mechanism
         payload = whisper(mechanism, cell=cell, value=value, draws=Seeded(rng))
     return sv.Report(
         wire.release_id(release),

@@ -16,7 +16,7 @@ from sottovoce.device import privatise
 from sottovoce.device import whisper as method
 from sottovoce.device.method import Secret
 from sottovoce.device.whisper import answer, draw, subset
-from sottovoce.shared.whisper import questions
+from sottovoce.shared.whisper import axes, questions
 from sottovoce.shared.whisper.subset import SignedSubset, pack
 from support.subset import Following, exact_law
 
@@ -27,6 +27,7 @@ Law = dict[tuple[int, tuple[int, ...]], dict[tuple[Part, ...], Fraction]]
 
 # What decides on a report, up to the sampler; each module uses those before it.
 MODULES = {
+    "axes": axes,
     "questions": questions,
     "answer": answer,
     "draw": draw,
@@ -34,7 +35,7 @@ MODULES = {
     "door": privatise,
 }
 
-# Other shares, for fewer ways to follow. The questions are the same.
+# Other shares, for fewer ways to follow. The questions are the same. Axes always have these.
 FEW = 4
 FEW_SHARES = {MASS: 1, LEVEL: 1, COUNT: 1, LOGGED_LEVEL: 1}
 FEW_UNKNOWN = {COUNT: 2}
@@ -98,6 +99,9 @@ class Code:
         self._door = self.modules["door"]
         vars(self.modules["method"]).update(subset=SimpleNamespace(whisper=whisper))
         vars(self._door).update(device_method=lambda release: self.modules["method"])
+        for each in (self.modules["answer"], self._draws):
+            assert each.ASK == 1024
+            each.ASK = FEW
         self.few_ways = few_ways
         if few_ways:
             self._ask_in_few_ways()
@@ -127,8 +131,6 @@ class Code:
         for module in (asked, self._draws):
             assert module.SHARES == 160
             module.SHARES = FEW
-        assert hasattr(self._draws, "feature_share")
-        self._draws.feature_share = lambda halves, elsewhere, logged: FEW if halves else 1
 
     def ways(
         self, release: sv.Release, person: Input, *, population: int = 0
@@ -152,10 +154,16 @@ class Code:
     def _own(self, release: sv.Release) -> sv.Release:
         """The release for this code alone: experiments and releases keep what was worked out."""
         if id(release) not in self._releases:
-            share = release.reward_share
-            if self.few_ways:  # the release says how many are asked how it went: one share, or none
-                share = min(1, share)
-            own = replace(release, experiment=replace(release.experiment), reward_share=share)
+            # The release says how many are asked: here one share, or none.
+            share = min(1, release.reward_share) if self.few_ways else release.reward_share
+            about = [min(1, each) for each in release.ask[1:]]
+            assert sum(about) <= FEW
+            own = replace(
+                release,
+                experiment=replace(release.experiment),
+                reward_share=share,
+                ask=(FEW - sum(about), *about),
+            )
             self._releases[id(release)] = (release, own)
         return self._releases[id(release)][1]
 

@@ -24,7 +24,8 @@ class Walk:
     look: the axis to look at; the first one in a leaf.
     middle: where it is split; infinity for a leaf, and for a node that is split by levels.
     levels: how many levels its axis has, if it is split by levels; otherwise 0.
-    upper: the levels of its upper part, a bit for each; 0 if it is not split by levels.
+    upper: the levels of its upper part, a bit for each, eight in a byte; one byte of 0 if it is not
+        split by levels. Each byte is as quick to read as the first.
     child: its lower part, and the upper part is the next node; a leaf is its own child.
     quarter: a quarter of its edge along the axis, from its middle to the middle of each half.
     policies: the policy of each leaf; for other nodes, that of some leaf.
@@ -34,7 +35,7 @@ class Walk:
     look: Sequence[int]
     middle: Sequence[float]
     levels: Sequence[int]
-    upper: Sequence[int]
+    upper: Sequence[bytes]
     child: Sequence[int]
     quarter: Sequence[float]
     policies: tuple[BinPolicy, ...]
@@ -47,7 +48,8 @@ class Walk:
         for _ in range(self.steps):
             # In a leaf every position is below infinity, and the next node is the same leaf.
             position = point[look[node]]
-            goes_up = upper[node] >> int(position * levels[node]) & 1
+            level = int(position * levels[node])
+            goes_up = upper[node][level >> 3] >> (level & 7) & 1
             node = child[node] + (goes_up | (position >= middle[node]))
         return self.policies[node]
 
@@ -58,7 +60,8 @@ class Walk:
         found = 0.5
         for _ in range(self.steps):
             position, half = point[look[node]], middle[node]
-            goes_up = upper[node] >> int(position * levels[node]) & 1 | (position >= half)
+            level = int(position * levels[node])
+            goes_up = upper[node][level >> 3] >> (level & 7) & 1 | (position >= half)
             next_middle = half + (2 * goes_up - 1) * self.quarter[node]
             found = (found, next_middle)[self.axis[node] == axis]
             node = child[node] + goes_up
@@ -78,7 +81,7 @@ def _compile(release: Release) -> Walk:
     paths = [""]
     axis, look, child = array("h"), array("h"), array("l")
     middle, quarter, levels = array("d"), array("d"), array("h")
-    upper: list[int] = []
+    upper: list[bytes] = []
     partition = release.partition
     edges: list[dict[int, tuple[float, float]]] = [{}]  # of each node, where it was cut so far
     for node, path in enumerate(paths):  # which grows on the way
@@ -89,7 +92,7 @@ def _compile(release: Release) -> Walk:
         look.append(max(cut, 0))
         middle.append(math.inf if cut < 0 or above is not None else half)
         levels.append(0 if above is None else partition.levels[cut])
-        upper.append(sum(1 << level for level in above or ()))
+        upper.append(_bits(above or frozenset(), levels[node]))
         child.append(node if cut < 0 else len(paths))
         quarter.append((high - low) / 4)
         if cut >= 0:
@@ -100,3 +103,9 @@ def _compile(release: Release) -> Walk:
     steps = max(map(len, paths))
     policies = tuple(release.policies.get(path, release.bins[0]) for path in paths)
     return Walk(axis, look, middle, levels, upper, child, quarter, policies, steps)
+
+
+def _bits(levels: frozenset[int], count: int) -> bytes:
+    """Write a set of levels as bits. The last level has one bit more, for the position 1."""
+    bits = sum(1 << level for level in levels) | (count - 1 in levels) << count
+    return bits.to_bytes(count // 8 + 1, "little")

@@ -155,7 +155,7 @@ def test_a_logged_row_takes_the_same_draws_as_any_other(
 def test_every_question_of_the_largest_context_has_a_number_that_fits(arms: int) -> None:
     experiment = unit_cube(arms=arms, d=1000, behaviours=(None,))
     for kind in questions_of(experiment):
-        number = Question(kind, 999).number(1000)
+        number = Question(kind, 999).number(experiment)
         report = sv.Report(bytes(12), 0, bytes(16), b"", number, ())
         assert report_from_bytes(report_to_bytes(report)).question == number
 

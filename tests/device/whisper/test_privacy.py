@@ -35,6 +35,7 @@ def uniform(path: str, *arms: int, waiting: tuple[int, ...] = ()) -> BinPolicy:
 
 
 REWARD_SHARE = 24  # what a learner starts with
+ASK = (704, 160, 160)  # of no axis, and of each
 
 
 def release_of(bins: int, *, epsilon: float, **settings: Any) -> sv.Release:
@@ -45,11 +46,11 @@ def release_of(bins: int, *, epsilon: float, **settings: Any) -> sv.Release:
     if bins == 2:
         policies = [uniform("0", 0, 2), uniform("10", 1), uniform("11", 0, 1)]
         cuts = Partition(2, {"": 0, "1": 1})
-        return sv.Release(public, 1, cuts, tuple(policies), REWARD_SHARE)
+        return sv.Release(public, 1, cuts, tuple(policies), REWARD_SHARE, ASK)
     middle = uniform("01", 0, 1, 2) if method.public_arms else uniform("01", 0, 1, waiting=(2,))
     policies = [uniform("00", 0, 2), middle, uniform("10", 1), uniform("11", 1, 2)]
     cuts = Partition(2, {"": 0, "0": 1, "1": 1})
-    return sv.Release(public, 1, cuts, tuple(policies), REWARD_SHARE)
+    return sv.Release(public, 1, cuts, tuple(policies), REWARD_SHARE, ASK)
 
 
 def inputs(release: sv.Release, *, logged: bool, ranking: tuple[int, ...] = ()) -> list[Input]:
@@ -127,9 +128,11 @@ def test_the_budget_of_a_population_is_its_own(epsilon: float) -> None:
     """The other population has ε = 16; the target's people must not be held to that."""
     release = release_of(2, epsilon=epsilon)
     for by_arm in (False, True):
-        layouts = (cell_layout(release, population=m, by_arm=by_arm) for m in (0, 1))
-        own, other = (layout.mechanism.mechanism for layout in layouts if layout is not None)
-        assert own.ratio <= power_of_e(epsilon)[0] < other.ratio
+        layouts = [cell_layout(release, population=m, by_arm=by_arm) for m in (0, 1)]
+        for axis in (None, 0, 1):
+            asked = [layout.mechanism(axis) for layout in layouts if layout is not None]
+            own, other = (cells.mechanism for cells in asked)
+            assert own.ratio <= power_of_e(epsilon)[0] < other.ratio
 
 
 # --- proof that the check can fail ----------------------------------------------------------------
@@ -156,7 +159,7 @@ BREAK_PRIVACY = {
     ),
     "what is asked depends on the outcome": (
         DRAW,
-        DRAW + "    if outcome == 1:\n        question = Question(Kind.MASS, question.feature)\n",
+        DRAW + "    if outcome == 1:\n        question = Question(Kind.MASS, question.axis)\n",
     ),
     "whoever has no cell sends nothing": (
         ANSWER,
@@ -172,8 +175,8 @@ BREAK_PRIVACY = {
     "two sets are sent for the price of one": (SEND, sending(f"{WHISPER} + {WHISPER}")),
     "the outcome is told besides": (SEND, sending(f"{WHISPER} + bytes([int(outcome > 0.5)])")),
     "the noise is halved, that is the odds are squared": (
-        "        mechanism = layout.mechanism.mechanism\n",
-        "        odds = layout.mechanism.mechanism\n"
+        "        mechanism = layout.mechanism(question.axis).mechanism\n",
+        "        odds = layout.mechanism(question.axis).mechanism\n"
         "        told, other = odds.told**2, odds.other**2\n"
         "        mechanism = type(odds)(odds.cells, odds.size, told, other)\n",
     ),
@@ -186,8 +189,8 @@ BREAK_PRIVACY = {
         "ranking = (secret.arm,)",
     ),
     "the number of the question tells the outcome": (
-        "number = question.number(experiment.dimension)",
-        "number = question.number(experiment.dimension) + (outcome > 0.5)",
+        "number = question.number(experiment)",
+        "number = question.number(experiment) + (outcome > 0.5)",
     ),
 }
 
@@ -218,8 +221,8 @@ WRONG_ONLY = {
         EPSILONS,
     ),
     "the halves are the wrong way round": (
-        "secret.point[question.feature] >= middle",
-        "secret.point[question.feature] < middle",
+        "half = int(position >= middle)",
+        "half = int(position < middle)",
         EPSILONS,
     ),
     "a count has a sign": (
@@ -243,8 +246,8 @@ WRONG_ONLY = {
         EPSILONS,
     ),
     "the lower half of a bin has the sign of the upper": (
-        "value if half == 1 else -value",
-        "value",
+        "return half, 2 * half - 1",
+        "return half, 1",
         [0.5, 2.0],
     ),
 }
@@ -265,8 +268,8 @@ def test_code_that_answers_wrongly_is_private_all_the_same(what: str) -> None:
         (("value = 1.0 if", "value = 2.0 if"), 0.5),
         (
             (
-                "if halves:\n        return 2 * whole + half",
-                "if half == 1:\n        return 2 * whole + 2",
+                "if parts > 1:\n        return parts * whole + part",
+                "if part == 1:\n        return 2 * whole + 2",
             ),
             0.5,
         ),

@@ -21,11 +21,12 @@ from factories import (
     Purse,
     experiment,
     four_bins,
+    unit_cube,
     walking,
 )
 from sottovoce.device import privatise
 from sottovoce.device.method import Secret
-from sottovoce.device.whisper import draw, subset
+from sottovoce.device.whisper import answer, draw, subset
 from sottovoce.device.whisper.answer import true_answer
 from sottovoce.device.whisper.draw import draw_question, draw_ranking
 from sottovoce.shared.whisper.cells import CellLayout, cell_layout
@@ -62,17 +63,25 @@ UNKNOWN_TWO = {
     Kind.LOGGED_LEVEL: Fraction(1, 5),
     Kind.OUTCOME: Fraction(3, 10),
 }
-SOMETIMES: dict[int | None, Fraction] = {
-    None: Fraction(7, 10), 0: Fraction(3, 20), 1: Fraction(3, 20)
-}  # fmt: skip
-MOSTLY: dict[int | None, Fraction] = {
-    None: Fraction(9, 20), 0: Fraction(11, 40), 1: Fraction(11, 40)
-}  # fmt: skip
-ALWAYS: dict[int | None, Fraction] = {0: Fraction(1, 2), 1: Fraction(1, 2)}
+# The release asks 5, 2 and 1 of 8. At a small ε, 88 of 160 rows of a log are asked about an axis:
+# so 3 are, beside 3·72/88 about none, rounded down.
+Axes = dict[int | None, Fraction]
+SOMETIMES: Axes = {None: Fraction(5, 8), 0: Fraction(2, 8), 1: Fraction(1, 8)}
+MOSTLY: Axes = {None: Fraction(2, 5), 0: Fraction(2, 5), 1: Fraction(1, 5)}
+ALWAYS: Axes = {0: Fraction(2, 3), 1: Fraction(1, 3)}
+
+
+@pytest.fixture
+def uneven(monkeypatch: pytest.MonkeyPatch) -> tuple[int, ...]:
+    """Shares of 8 instead of 1024, for fewer ways to follow."""
+    for module in (draw, answer):
+        assert vars(module)["ASK"] == 1024
+        monkeypatch.setattr(module, "ASK", 8)
+    return (5, 2, 1)
 
 
 @pytest.mark.parametrize(
-    ("settings", "population", "logged", "kinds", "features"),
+    ("settings", "population", "logged", "kinds", "axes"),
     [
         ({"epsilon": 1.0}, 0, False, SERVED, SOMETIMES),
         ({"epsilon": 2.0}, 0, False, SERVED, SOMETIMES),
@@ -101,16 +110,17 @@ def test_questions_are_drawn_in_their_public_shares(
     population: int,
     logged: bool,
     kinds: dict[Kind, Fraction],
-    features: dict[int | None, Fraction],
+    axes: Axes,
+    uneven: tuple[int, ...],
 ) -> None:
-    release = four_bins(**settings)
+    release = four_bins(ask=uneven, **settings)
     law = law_of(monkeypatch, lambda: draw_question(release, population=population, logged=logged))
     # Of 160 of the target's people who are served, 24 are asked how it went.
     rewards = {} if population or logged else {Question(Kind.REWARD): Fraction(24, 160)}
     assert law == rewards | {
-        Question(kind, feature): kinds[kind] * features[feature] * (1 - sum(rewards.values()))
+        Question(kind, axis): kinds[kind] * axes[axis] * (1 - sum(rewards.values()))
         for kind in kinds
-        for feature in features
+        for axis in axes
     }
     assert sum(law.values()) == 1
 
@@ -118,9 +128,9 @@ def test_questions_are_drawn_in_their_public_shares(
 @pytest.mark.parametrize("share", [0, 1, 24, 72, 144, 159, 160])
 @pytest.mark.parametrize("arms", [2, 3])
 def test_as_many_are_asked_how_it_went_as_the_release_says(
-    monkeypatch: pytest.MonkeyPatch, arms: int, share: int
+    monkeypatch: pytest.MonkeyPatch, uneven: tuple[int, ...], arms: int, share: int
 ) -> None:
-    release, usual = (four_bins(arms=arms, reward_share=each) for each in (share, 0))
+    release, usual = (four_bins(arms=arms, reward_share=each, ask=uneven) for each in (share, 0))
 
     def law_with(release: sv.Release, population: int, logged: bool) -> dict[Any, Fraction]:
         return law_of(
@@ -140,39 +150,42 @@ def test_as_many_are_asked_how_it_went_as_the_release_says(
         assert law == law_with(usual, population, logged)
 
 
-def test_each_kind_of_question_has_its_own_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_kind_of_question_has_its_own_mechanism(
+    monkeypatch: pytest.MonkeyPatch, uneven: tuple[int, ...]
+) -> None:
     """Of two arms counts have twice the cells, so that halves are cells for some kinds only."""
-    release = four_bins(epsilon=4.0, arms=2)
+    release = four_bins(epsilon=4.0, arms=2, ask=uneven)
     whole, by_arm = (cell_layout(release, population=0, by_arm=each) for each in (False, True))
     assert whole is not None
     assert by_arm is not None
-    assert (whole.mechanism.halves, by_arm.mechanism.halves) == (True, False)
-    features = {Kind.OUTCOME: ALWAYS, Kind.LOGGED_LEVEL: ALWAYS, Kind.COUNT: SOMETIMES}
+    assert (whole.mechanism(0).parts, by_arm.mechanism(0).parts) == (2, 1)
+    axes = {Kind.OUTCOME: ALWAYS, Kind.LOGGED_LEVEL: ALWAYS, Kind.COUNT: SOMETIMES}
     law = law_of(monkeypatch, lambda: draw_question(release, population=0, logged=True))
     assert law == {
-        Question(kind, feature): share * chance
+        Question(kind, axis): share * chance
         for kind, share in UNKNOWN_TWO.items()
-        for feature, chance in features[kind].items()
+        for axis, chance in axes[kind].items()
     }
 
 
 def test_the_questions_are_numbered_as_the_wire_has_them() -> None:
+    two, five = unit_cube(d=2), unit_cube(d=5)
     numbers = {
-        Question(Kind(kind), feature).number(2)
-        for kind, feature in itertools.product(range(6), (None, 0, 1))
+        Question(Kind(kind), axis).number(two)
+        for kind, axis in itertools.product(range(6), (None, 0, 1))
     }
     assert numbers == set(range(18))
-    assert Question(Kind.CONTRAST).number(5) == 0
-    assert Question(Kind.RANKED, 4).number(5) == 35
-    assert Question(Kind.REWARD).number(2) == 18
-    assert Question(Kind.REWARD).number(5) == 36
-    levels = [Question(Kind.LOGGED_LEVEL, feature).number(2) for feature in (None, 0, 1)]
+    assert Question(Kind.CONTRAST).number(five) == 0
+    assert Question(Kind.RANKED, 4).number(five) == 35
+    assert Question(Kind.REWARD).number(two) == 18
+    assert Question(Kind.REWARD).number(five) == 36
+    levels = [Question(Kind.LOGGED_LEVEL, axis).number(two) for axis in (None, 0, 1)]
     assert levels == [21, 22, 23]
     # A learner reads what a device writes.
     experiment = four_bins().experiment
-    for kind, feature in itertools.product(questions_of(experiment), (None, 0, 1)):
-        question = Question(kind, None if kind == Kind.REWARD else feature)
-        assert question_of(question.number(2), experiment) == question
+    for kind, axis in itertools.product(questions_of(experiment), (None, 0, 1)):
+        question = Question(kind, None if kind == Kind.REWARD else axis)
+        assert question_of(question.number(experiment), experiment) == question
 
 
 def test_every_ranking_is_as_likely(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,10 +219,13 @@ def everybody(release: sv.Release, *, logged: bool = False) -> Iterator[tuple[Se
     "settings", [{"epsilon": 1.0}, {"epsilon": 8.0}, {"public_arms": True}, {"arms": 2}]
 )
 def test_the_coins_of_a_report_are_drawn_without_a_look_at_the_person(
-    monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], logged: bool
+    monkeypatch: pytest.MonkeyPatch,
+    uneven: tuple[int, ...],
+    settings: dict[str, Any],
+    logged: bool,
 ) -> None:
     """The exact law of question and ranking of whole answers is the same for everybody."""
-    release = four_bins(**settings)
+    release = four_bins(ask=uneven, **settings)
     monkeypatch.setattr(subset, "whisper", lambda mechanism, *, cell, value: b"said")
     laws = []
     for secret, outcome in list(everybody(release, logged=logged))[::29]:
@@ -241,9 +257,9 @@ def by_the_table(
             if policy.path == secret.path and arm in (None, secret.arm):
                 mine = place
             place += 1
-    halves = 2 if layout.mechanism.halves else 1
+    cells = layout.mechanism(question.axis)
     if mine is None:
-        return (halves * place if layout.mechanism.elsewhere else None), 0.0
+        return (cells.parts * place if cells.elsewhere else None), 0.0
     sign = 2 * outcome - 1
     offered = release.policies[secret.path].arms
     values = {
@@ -256,11 +272,11 @@ def by_the_table(
         LOGGED_LEVEL: sign,
     }
     value = values[int(question.kind)]
-    if question.feature is None:
+    if question.axis is None:
         return mine, value
-    low, high = box[question.feature]
-    side = int(secret.point[question.feature] >= low + (high - low) / 2)
-    if layout.mechanism.halves:
+    low, high = box[question.axis]
+    side = int(secret.point[question.axis] >= low + (high - low) / 2)
+    if cells.parts == 2:
         return 2 * mine + side, value
     return mine, value if side else -value
 
@@ -323,14 +339,14 @@ def test_answers_are_those_of_the_table(number: int, logged: bool) -> None:
         layout = cell_layout(release, population=population, by_arm=by_arm)
         if layout is None:
             continue
-        for feature in [0, 1] if layout.mechanism.halves else [None, 0, 1]:
-            question = Question(kind, feature)
+        for axis in [0, 1] if layout.halves.parts == 2 else [None, 0, 1]:
+            question = Question(kind, axis)
             for secret, outcome in everybody(release, logged=logged):
                 found = true_answer(release, layout, question, secret=secret, outcome=outcome)
                 assert found == by_the_table(release, layout, question, secret, outcome)
                 cell, value = found
                 assert -1 <= value <= 1
-                assert cell is None or 0 <= cell < layout.mechanism.mechanism.cells
+                assert cell is None or 0 <= cell < layout.mechanism(axis).mechanism.cells
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
@@ -346,16 +362,16 @@ def test_whoever_has_no_cell_is_elsewhere_or_nowhere(epsilon: float) -> None:
                 Secret((0.9, 0.9), "11", 2, logged=True),
                 Secret((0.9, 0.1), "10", 0, logged=True),
             ]
-        halves = 2 if layout.mechanism.halves else 1
-        last = halves * whole_cells if epsilon > 1 else None
-        kind, feature = (Kind.OUTCOME if by_arm else Kind.CONTRAST), 0
+        cells = layout.mechanism(0)
+        last = cells.parts * whole_cells if epsilon > 1 else None
+        kind, axis = (Kind.OUTCOME if by_arm else Kind.CONTRAST), 0
         for secret, outcome in itertools.product(people, (0.0, 0.3, 1.0)):
-            question = Question(kind, feature)
+            question = Question(kind, axis)
             told = true_answer(release, layout, question, secret=secret, outcome=outcome)
             assert told == (last, 0.0)
         expected = whole_cells if epsilon < 1 else last if last is None else last + 1
-        assert layout.mechanism.mechanism.cells == expected
-        assert layout.mechanism.halves == (epsilon == 8.0)
+        assert cells.mechanism.cells == expected
+        assert (cells.parts == 2) == (epsilon == 8.0)
     waits = Secret((0.1, 0.9), "01", 0, logged=True)  # an arm that waits is live
     assert layout is not None
     told = true_answer(release, layout, Question(Kind.COUNT, 0), secret=waits, outcome=0.0)

@@ -11,6 +11,7 @@ import pytest
 
 import sottovoce as sv
 from factories import (
+    ASK,
     CONTEXT,
     CONTRAST,
     COUNT,
@@ -71,8 +72,8 @@ def test_the_means_of_the_answers_are_those_of_the_table(
     layout = cell_layout(release, population=0, by_arm=by_arm)
     assert layout is not None
     rankings = [*itertools.permutations(range(arms))] if kind == Kind.RANKED else [()]
-    features = (0, 1) if layout.mechanism.halves else (None, 0)
-    for feature, ranking in itertools.product(features, rankings):
+    axes = (0, 1) if layout.halves.parts == 2 else (None, 0)
+    for axis, ranking in itertools.product(axes, rankings):
         means: Counter[int | None] = Counter()
         for point, weight in people_with_weights():
             path = release.partition.find(point)
@@ -86,11 +87,11 @@ def test_the_means_of_the_answers_are_those_of_the_table(
                 f = reward(point, arm)
                 chance = weight * chances[arm] * (f if outcome else 1 - f)
                 secret = Secret(point, path, arm, logged=logged, ranking=ranking)
-                question, y = Question(kind, feature), float(outcome)
+                question, y = Question(kind, axis), float(outcome)
                 cell, value = true_answer(release, layout, question, secret=secret, outcome=y)
                 means[cell] += chance * Fraction(value)  # type: ignore[assignment]
         assert {cell: mean for cell, mean in means.items() if mean} == expected_means(
-            release, layout, kind, feature, ranking
+            release, layout, kind, axis, ranking
         )
 
 
@@ -98,7 +99,7 @@ def expected_means(
     release: sv.Release,
     layout: CellLayout,
     kind: Kind,
-    feature: int | None,
+    axis: int | None,
     ranking: tuple[int, ...],
 ) -> dict[int, Fraction]:
     """p·(f_first - f_second) and the rest of the table, for bins or for the halves of bins."""
@@ -114,7 +115,7 @@ def expected_means(
                     (point, weight)
                     for point, weight in people_with_weights()
                     if release.partition.find(point) == policy.path
-                    and (feature is None or (point[feature] >= sum(box[feature]) / 2) == side)
+                    and (axis is None or (point[axis] >= sum(box[axis]) / 2) == side)
                 ]
                 p = sum((weight for _, weight in here), Fraction(0))
 
@@ -135,9 +136,9 @@ def expected_means(
                     RANKED: p * (2 * f[ranked] - 1),
                     LOGGED_LEVEL: p * (rows[0] + rows[1]),
                 }[int(kind)]
-                if layout.mechanism.halves:
+                if layout.mechanism(axis).parts == 2:
                     expected[2 * place + side] += mean  # type: ignore[assignment]
-                elif feature is not None:
+                elif axis is not None:
                     expected[place] += mean if side else -mean  # type: ignore[assignment]
                 elif side:  # once for the whole bin
                     expected[place] += mean  # type: ignore[assignment]
@@ -152,7 +153,7 @@ def many_bins(count: int, *, epsilon: float) -> sv.Release:
         cuts[path] = len(path) % 2
         paths += [path + "0", path + "1"]
     bins = tuple(uniform(path, 0, 1, waiting=(2,)) for path in sorted(paths))
-    return sv.Release(walking(epsilon=epsilon), 1, Partition(2, cuts), bins, REWARD_SHARE)
+    return sv.Release(walking(epsilon=epsilon), 1, Partition(2, cuts), bins, REWARD_SHARE, ASK)
 
 
 def test_a_report_on_two_hundred_contested_bins_takes_less_than_64_bytes() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from factories import experiment, uniform
+from factories import ASK, experiment, uniform
 from sottovoce.device.method import Secret
 from sottovoce.device.whisper import subset
 from sottovoce.shared.errors import SottovoceError
@@ -43,9 +43,9 @@ def release_of(
     share = reward_share if audited else 0
     if not contested:
         bins = (uniform("0", 1), uniform("1", 0))
-        return sv.Release(public, 1, Partition(2, {"": 0}), bins, share)
+        return sv.Release(public, 1, Partition(2, {"": 0}), bins, share, ASK)
     policies = (uniform("0", 0, 2), uniform("10", 1), uniform("11", 0, 1))
-    return sv.Release(public, 1, Partition(2, {"": 0, "1": 1}), policies, share)
+    return sv.Release(public, 1, Partition(2, {"": 0, "1": 1}), policies, share, ASK)
 
 
 def served(release: sv.Release, ranking: tuple[int, ...] = ()) -> list[Input]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from factories import COUNT, LOGGED_LEVEL, OUTCOME, experiment, uniform
+from factories import ASK, COUNT, LOGGED_LEVEL, OUTCOME, experiment, uniform
 from sottovoce.device.method import Secret
 from sottovoce.shared.errors import SottovoceError
 from sottovoce.shared.partition import Partition
@@ -36,7 +36,7 @@ def release_of(*, epsilon: float, **settings: Any) -> sv.Release:
         auxiliary=[other, known],
     )
     bins = (uniform("00", 0, 1), uniform("01", 0), uniform("10", 1), uniform("11", 0, 1))
-    return sv.Release(public, 1, Partition(2, {"": 0, "0": 1, "1": 1}), bins, 24)
+    return sv.Release(public, 1, Partition(2, {"": 0, "0": 1, "1": 1}), bins, 24, ASK)
 
 
 def rows(release: sv.Release) -> list[Input]:
@@ -162,7 +162,7 @@ BREAK_PRIVACY = {
         DRAW,
         DRAW
         + "    if question.kind == Kind.OUTCOME and secret.arm == 1:\n"
-        + "        question = Question(Kind.LOGGED_LEVEL, question.feature)\n",
+        + "        question = Question(Kind.LOGGED_LEVEL, question.axis)\n",
     ),
     "the sign is told besides": (SEND, sending(f"{WHISPER} + bytes([value < 0])")),
     "the arm is told besides": (SEND, sending(f"{WHISPER} + bytes([secret.arm])")),
@@ -170,7 +170,7 @@ BREAK_PRIVACY = {
         DRAW,
         DRAW
         + f"    if question.kind == Kind.LOGGED_LEVEL and {SETTLED}:\n"
-        + "        question = Question(Kind.OUTCOME, question.feature)\n",
+        + "        question = Question(Kind.OUTCOME, question.axis)\n",
     ),
     "rows of a settled bin say nothing of how arms differ": (
         ANSWER,

@@ -88,7 +88,7 @@ def test_settings_of_the_other_method_are_refused() -> None:
 def wired(bins: list[dict[str, Any]], *, public: bool = False) -> sv.Release:
     """A release of one split as it comes over the wire."""
     table = sv.Learner(whispering(public_arms=public)).release().to_table()
-    table |= {"cuts": {"": 0}, "sottovoce": 2, "kind": "release"}
+    table |= {"cuts": {"": 0}, "sottovoce": 3, "kind": "release"}
     table["bins"] = [{"bin": str(side), **entry} for side, entry in enumerate(bins)]
     return wire.release_from_json(canonical_json(table).decode())
 
