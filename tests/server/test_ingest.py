@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def test_a_batch_in_json_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_refusal_says_the_rule_and_not_what_came() -> None:
     body = b'{"sottovoce": 61, "kind": "report"}'  # an age, where the version should be
-    with pytest.raises(RequestFailed, match="the wire version must be at most 2") as failed:
+    with pytest.raises(RequestFailed, match="the wire version must be at most 3") as failed:
         reports_in(request("application/json"), body, SETTINGS, batch=False)
     assert "61" not in str(failed.value)
 
@@ -57,7 +58,7 @@ def test_what_is_known_is_not_read_again_when_something_newer_comes(
 ) -> None:
     of = experiment(method="whisper")
     first = sv.Learner(of).release()
-    second = sv.Release(of, 2, first.partition, first.bins)
+    second = replace(first, version=2)
     store = Store.open(f"sqlite:///{tmp_path}/store.db")
     store.migrate()
     text = canonical_json(of.to_table()).decode()
@@ -103,7 +104,7 @@ def test_an_experiment_that_cannot_be_read_does_not_stop_the_others(
     store.migrate()
     first = wire.release_to_json(sv.Learner(of).release())
     text = canonical_json(of.to_table()).decode()
-    old = first.replace('"sottovoce":2', '"sottovoce":1')
+    old = first.replace('"sottovoce":3', '"sottovoce":2')
     store.add_experiment("0123456789abcdef", text, old)
     store.add_experiment("fedcba9876543210", '{"arms": 3}', old)
     store.add_experiment(of.fingerprint, text, first)

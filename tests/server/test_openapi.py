@@ -1,16 +1,22 @@
 """The OpenAPI document is true: Schemathesis makes up requests by it, and against it."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 import schemathesis
 from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import events, from_schema
 
+import sottovoce as sv
 from factories import experiment
 from sottovoce.lab.local_server import LocalServer
+from sottovoce.shared import wire
+from sottovoce.shared.partition import Partition
 from support.http import ADMIN, get, serving
 
 WHISPER = experiment(method="whisper")
@@ -128,3 +134,43 @@ def test_five_thousand_requests_by_the_document(server: LocalServer) -> None:
     statuses += run(server, cases=200, seed=4, headers={})
     is_sound(statuses, at_least=5000)
     print(sorted(statuses.items()))
+
+
+CITIES = sv.Categorical("city", ("Rome", "Oslo", "Bern", "Turin"))
+IN_SETS = experiment(method="whisper", context=[CITIES])
+
+
+def with_sets(of: sv.Experiment) -> sv.Release:
+    first = sv.Learner(of).release()
+    partition = Partition(1, {"": 0}, (4,), {"": frozenset({0, 2})})
+    bins = tuple(replace(first.bins[0], path=path) for path in ("0", "1"))
+    return replace(first, partition=partition, bins=bins)
+
+
+@pytest.mark.parametrize(
+    ("release", "optional"),
+    [
+        (sv.Learner(experiment()).release(), set()),
+        (sv.Learner(WHISPER).release(), {"ask"}),
+        (with_sets(IN_SETS), {"ask", "sets"}),
+    ],
+    ids=["ldpmab", "whisper", "whisper with sets"],
+)
+def test_releases_are_as_the_document_says(
+    server: LocalServer, release: sv.Release, optional: set[str]
+) -> None:
+    table = json.loads(wire.release_to_json(release))
+    assert table.keys() & {"ask", "sets"} == optional
+    components = get(server, "/openapi.json").json()["components"]
+    schema = {"$ref": "#/components/schemas/Release", "components": components}
+    checker = jsonschema.Draft202012Validator(schema)
+    checker.validate(table)
+    wrongs: list[dict[str, Any]] = [
+        {"sottovoce": 2},
+        {"ask": ["1"]},
+        {"sets": {"2": [0]}},
+        {"sets": {"": []}},
+        {"secret": 1},
+    ]
+    for wrong in wrongs:
+        assert not checker.is_valid(table | wrong)

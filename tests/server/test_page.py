@@ -4,6 +4,7 @@ import json
 import math
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -14,7 +15,8 @@ from sottovoce.estimate.history import Certificate
 from sottovoce.estimate.learner import Status
 from sottovoce.estimate.method import CellEstimate
 from sottovoce.server.diagnosis import DiagnosisSummary, SourceSummary
-from sottovoce.server.formatting import bins_of, describe_path, describe_range, scales_of, ticks
+from sottovoce.server.extents import Extent
+from sottovoce.server.formatting import bins_of, describe_extent, describe_path, scales_of, ticks
 from sottovoce.server.page import render
 from sottovoce.server.status import Event, ExperimentStatus, Snapshot
 from sottovoce.shared.errors import StoreDamaged
@@ -129,7 +131,7 @@ def test_names_are_never_markup(features: int) -> None:
         sv.Numeric('"><script>', 0, 1),
         sv.Ordinal("</style>", NASTY),
     ]
-    settings = {
+    settings: dict[str, Any] = {
         "name": "<script>name</script>",
         "arms": NASTY,
         "context": context[:features],
@@ -306,7 +308,8 @@ def test_weaker_privacy_is_said() -> None:
 def test_edges_in_words(
     feature: sv.Numeric | sv.Ordinal | sv.Categorical, low: float, high: float, words: str
 ) -> None:
-    assert describe_range(scales_of(feature)[0], low, high) == words
+    (scale,) = scales_of(feature)
+    assert describe_extent(scale, Extent.between(low, high, count=len(scale.places))) == words
 
 
 @pytest.mark.parametrize("levels", range(2, 14))
@@ -348,7 +351,7 @@ def test_axes_have_a_few_ticks_inside(low: float, high: float) -> None:
     assert 2 <= len(places) <= 9
     assert all(0 <= at <= 1 for at in places)
     assert places == sorted(places)
-    describe_range(scale, 0.0, 0.5)
+    describe_extent(scale, Extent.between(0.0, 0.5, count=0))
 
 
 def test_levels_that_would_run_into_each_other_are_left_out() -> None:
@@ -396,7 +399,7 @@ def test_missing_and_other_levels_are_told_in_words() -> None:
     city = sv.Categorical("city", ("Rome", "Oslo"), other=True, optional=True)
     release = release_of(cuts={"": 0, "1": 0}, context=[city])
     descriptions = [each.description for each in bins_of(release)]
-    assert descriptions == ["city Rome or Oslo", "city other", "city missing"]
+    assert descriptions == ["city: Rome or Oslo", "city: other", "city: missing"]
     page = page_of(release)
     assert all(place in page.words for place in ("Rome", "Oslo", "other", "missing"))
     release = release_of(cuts={"": 0, "0": 1, "1": 1}, context=[MOOD])

@@ -55,15 +55,24 @@ class Page(HTMLParser):
 
 
 def release_of(
-    bins: Sequence[tuple[int, ...]] = (), *, cuts: dict[str, int] | None = None, **settings: Any
+    bins: Sequence[tuple[int, ...]] = (),
+    *,
+    cuts: dict[str, int] | None = None,
+    sets: dict[str, set[int]] | None = None,
+    ask: tuple[int, ...] = (),
+    **settings: Any,
 ) -> sv.Release:
-    """A release with the given live arms, bin by bin."""
+    """A release with the given live arms, bin by bin.
+
+    sets: of each bin that is split by levels, those of the upper part.
+    """
     of = experiment(**{"method": "ldpmab", **settings})
-    partition = Partition(of.dimension, cuts or {})
+    upper = {path: frozenset(levels) for path, levels in (sets or {}).items()}
+    partition = Partition(of.dimension, cuts or {}, of.settings.levels_in_sets(of), upper)
     leaves = list(partition.leaves())
     arms = bins or [tuple(range(len(of.arms)))] * len(leaves)
     policies = tuple(uniform(path, live) for path, live in zip(leaves, arms, strict=True))
-    return sv.Release(of, 3, partition, policies)
+    return sv.Release(of, 3, partition, policies, ask=ask)
 
 
 def page_of(

@@ -1,5 +1,6 @@
 """Pictures of what was learned."""
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,8 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from sottovoce.lab.environments import Floats
+from sottovoce.server.extents import extents_of
+from sottovoce.server.formatting import Scale, scales
+from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.release import Release
-from sottovoce.shared.schema import Feature, Numeric
 
 # Okabe and Ito's palette: told apart by colour-blind readers and in grey print.
 COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999"]
@@ -25,14 +28,14 @@ def draw_learning(
     boundary: Callable[[Floats], Floats],
     path: Path,
 ) -> None:
-    """Draw the partition of a two-feature experiment beside its learning curve, as a PNG.
+    """Draw the partition of an experiment with two axes beside its learning curve, as a PNG.
 
     boundary: the true line between two arms, on [0, 1].
     """
     figure = Figure(figsize=(11, 5), layout="constrained")
     left, right = figure.subplots(1, 2)
     draw_partition(left, release)
-    horizontal, vertical = release.experiment.context
+    horizontal, vertical = _two_scales(release)
     line = np.linspace(0, 1, 101)
     left.plot(
         [_on_scale(horizontal, position) for position in line],
@@ -59,31 +62,41 @@ def draw_learning(
 
 
 def draw_partition(axes: Axes, release: Release) -> None:
-    """Draw the bins of a two-feature experiment: settled in their arm's colour, others grey."""
-    experiment = release.experiment
-    horizontal, vertical = experiment.context
+    """Draw the bins of an experiment with two axes: settled in their arm's colour, others grey.
+
+    A set of levels that are no neighbours is drawn as several rectangles.
+    """
+    across, up = _two_scales(release)
     for policy in release.bins:
-        (left, right), (low, high) = release.partition.box(policy.path)
         colour = COLOURS[policy.arms[0] % len(COLOURS)] if policy.settled else CONTESTED
-        corner = (_on_scale(horizontal, left), _on_scale(vertical, low))
-        width, height = (
-            _on_scale(horizontal, right) - corner[0],
-            _on_scale(vertical, high) - corner[1],
-        )
-        axes.add_patch(Rectangle(corner, width, height, facecolor=colour, edgecolor="white"))
+        pieces = (extent.pieces for extent in extents_of(release, policy.path))
+        for (left, right), (low, high) in itertools.product(*pieces):
+            corner = (_on_scale(across, left), _on_scale(up, low))
+            width, height = _on_scale(across, right) - corner[0], _on_scale(up, high) - corner[1]
+            axes.add_patch(Rectangle(corner, width, height, facecolor=colour, edgecolor="white"))
     axes.set(
-        xlim=(_on_scale(horizontal, 0), _on_scale(horizontal, 1)),
-        ylim=(_on_scale(vertical, 0), _on_scale(vertical, 1)),
-        xlabel=horizontal.name,
-        ylabel=vertical.name,
+        xlim=(_on_scale(across, 0), _on_scale(across, 1)),
+        ylim=(_on_scale(up, 0), _on_scale(up, 1)),
+        xlabel=across.name,
+        ylabel=up.name,
         title=f"Release {release.version}: which arm suits whom",
     )
+    for axis, scale in ((axes.xaxis, across), (axes.yaxis, up)):
+        if count := len(scale.places):
+            axis.set_ticks([(place + 0.5) / count for place in range(count)], scale.places)
 
 
-def _on_scale(feature: Feature, position: float) -> float:
+def _two_scales(release: Release) -> tuple[Scale, Scale]:
+    found = scales(release.experiment)
+    if len(found) != 2:
+        raise ExperimentError(must("an experiment that is drawn", "have two axes", len(found)))
+    return found[0], found[1]
+
+
+def _on_scale(scale: Scale, position: float) -> float:
     """Place a position of [0, 1] on a number's own scale; levels stay as they are."""
-    if isinstance(feature, Numeric):
-        return feature.low + position * (feature.high - feature.low)
+    if scale.number is not None:
+        return scale.number.low + position * (scale.number.high - scale.number.low)
     return position
 
 

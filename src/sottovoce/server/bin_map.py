@@ -2,14 +2,18 @@
 
 A settled bin has the colour of its arm; a contested one is grey, with a dot for each live arm.
 Numbers say the same as colours. All that is drawn is public: it follows from the release.
+
+Along levels without order, a bin may hold some that are not neighbours: it is then drawn as several
+rectangles.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from sottovoce.server.formatting import Scale, rounded_to_levels, scales, ticks
-from sottovoce.shared.partition import Box
+from sottovoce.server.extents import Extent, extents_of
+from sottovoce.server.formatting import Scale, bins_of, scales, ticks
 from sottovoce.shared.release import BinPolicy, Release
 
 # All lengths are those of the drawing's own scale; it grows and shrinks with the page.
@@ -19,6 +23,8 @@ LETTER, LINE = 6.8, 15  # about the width of a letter and the height of a line
 LONGEST_LABEL = 14
 # With more live arms than this, their number is written instead of dots.
 MOST_DOTS = 8
+# With more rectangles than this, they are too small to see, and the page is too large to send.
+MOST_RECTANGLES = 10_000
 
 Tick = tuple[float, str]
 """Where a tick lies in the drawing, and what stands beside it."""
@@ -26,7 +32,7 @@ Tick = tuple[float, str]
 
 @dataclass(frozen=True, slots=True)
 class Rectangle:
-    """Where a box lies."""
+    """Where a bin lies, or a piece of it."""
 
     x: float
     y: float
@@ -98,12 +104,13 @@ class BinMap:
             for at, label in ticks(scale, most=HEIGHT // LINE)
         ]
 
-    def rectangle(self, box: Box) -> Rectangle:
-        """Return where a box lies."""
-        left, right = box[0]
-        low, high = box[1] if len(box) > 1 else (0.0, 1.0)
-        x, y = self.left + left * WIDTH, self._down(high)
-        return Rectangle(x, y, (right - left) * WIDTH, (high - low) * self.height)
+    def rectangles(self, extents: Sequence[Extent]) -> Iterator[Rectangle]:
+        """Yield where the pieces of a bin lie."""
+        pieces_up = extents[1].pieces if len(extents) > 1 else ((0.0, 1.0),)
+        for left, right in extents[0].pieces:
+            for low, high in pieces_up:
+                x, y = self.left + left * WIDTH, self._down(high)
+                yield Rectangle(x, y, (right - left) * WIDTH, (high - low) * self.height)
 
     def dots(self, policy: BinPolicy, box: Rectangle) -> list[Dot]:
         """Place a dot for each live arm side by side; none where they are too many or too small."""
@@ -135,14 +142,22 @@ class BinMap:
                 del agreed[halves[0]], agreed[halves[1]]
                 agreed[path] = arm
         for path, arm in agreed.items():
-            box = self.rectangle(rounded_to_levels(release, release.partition.box(path)))
-            for text in (f"{arm + 1} {release.experiment.arms[arm]}", str(arm + 1)):
-                if box.has_room_for(text + " "):
-                    yield arm, text, *box.middle
-                    break
+            for box in self.rectangles(extents_of(release, path)):
+                for text in (f"{arm + 1} {release.experiment.arms[arm]}", str(arm + 1)):
+                    if box.has_room_for(text + " "):
+                        yield arm, text, *box.middle
+                        break
 
     def _down(self, position: float) -> float:
         return TOP + (1 - position) * self.height
+
+
+def map_of(release: Release) -> BinMap | None:
+    """Return the drawing of a release; None if it has too many axes or rectangles."""
+    if release.experiment.dimension > 2:
+        return None
+    pieces = ((len(each.pieces) for each in found.extents) for found in bins_of(release))
+    return BinMap(release) if sum(map(math.prod, pieces)) <= MOST_RECTANGLES else None
 
 
 def _short(text: str) -> str:

@@ -7,16 +7,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sottovoce.server.extents import Extent, extents_of
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.partition import Box
 from sottovoce.shared.release import BinPolicy, Release
-from sottovoce.shared.schema import MISSING, THERE, Boolean, Feature, Numeric, place_names
+from sottovoce.shared.schema import (
+    MISSING,
+    THERE,
+    Boolean,
+    Categorical,
+    Feature,
+    Numeric,
+    place_names,
+)
 
 EVERYONE = "everyone"
-Edge = tuple[float, float]
-"""Where a box begins and ends along an axis."""
-
-# So many levels are named; the others are counted.
+# So many levels are named, or so many that are left out; the others are counted.
 MOST_LEVELS = 6
 
 
@@ -33,18 +38,23 @@ class Scale:
     places: tuple[str, ...] = ()
     number: Numeric | None = None
 
+    @property
+    def subject(self) -> str:
+        """What a question is about, or what a bin is split by, along this axis."""
+        return f"whether {self.name}" if self.places == (THERE, MISSING) else self.name
+
 
 @dataclass(frozen=True, slots=True)
 class Bin:
     """A bin as people read it.
 
-    box: with the edges that ``rounded_to_levels`` gives it.
+    extents: who is in it along each axis.
     description: who belongs to it.
     size: its share of all possible contexts, which is not its share of the people.
     """
 
     policy: BinPolicy
-    box: Box
+    extents: tuple[Extent, ...]
     description: str
     size: float
 
@@ -54,10 +64,9 @@ def bins_of(release: Release) -> list[Bin]:
     found: list[Bin] = release.derived.get(bins_of, [])
     if not found:
         for policy in release.bins:
-            box = release.partition.box(policy.path)
-            rounded = rounded_to_levels(release, box)
-            size = math.prod(high - low for low, high in rounded)
-            found.append(Bin(policy, rounded, describe(release, box), size))
+            extents = extents_of(release, policy.path)
+            size = math.prod(each.share for each in extents)
+            found.append(Bin(policy, extents, describe(release, extents), size))
         release.derived[bins_of] = found
     return found
 
@@ -80,48 +89,33 @@ def scales(experiment: Experiment) -> list[Scale]:
     return found
 
 
-def rounded_to_levels(release: Release, box: Box) -> Box:
-    """Move the edges of a box, along axes with places, to where the share of a place ends.
-
-    Levels are points on their axis, and splits fall anywhere between them. With rounded edges a box
-    covers as much of [0, 1] as it has levels, and one without a level is empty.
-    """
-    edges = []
-    for axis, (low, high) in zip(release.experiment.axes, box, strict=True):
-        if count := axis.levels:
-            low, high = _levels_below(low, count) / count, _levels_below(high, count) / count
-        edges.append((low, high))
-    return tuple(edges)
-
-
-def describe(release: Release, box: Box) -> str:
-    """Say who belongs to a box; a feature that leaves nobody out is not mentioned."""
-    ranges = zip(scales(release.experiment), box, strict=True)
+def describe(release: Release, extents: Sequence[Extent]) -> str:
+    """Say who belongs to a bin; a feature that leaves nobody out is not mentioned."""
+    axes = zip(scales(release.experiment), extents, strict=True)
     parts = [
-        _describe_feature(feature, [next(ranges) for _ in feature.axes])
+        _describe_feature(feature, [next(axes) for _ in feature.axes])
         for feature in release.experiment.context
     ]
     return ", ".join(part for part in parts if part) or EVERYONE
 
 
-def _describe_feature(feature: Feature, ranges: Sequence[tuple[Scale, Edge]]) -> str:
-    """Say which values of a feature lie in a box; nothing if it leaves nobody out."""
-    (scale, (low, high)), *second = ranges
-    everything = _leaves_out_nobody(scale, low, high)
-    colon = ":" if isinstance(feature, Boolean) else ""
-    values = "" if everything else f"{feature.name}{colon} {describe_range(scale, low, high)}"
+def _describe_feature(feature: Feature, axes: Sequence[tuple[Scale, Extent]]) -> str:
+    """Say which values of a feature a bin holds; nothing if it leaves nobody out."""
+    (scale, extent), *second = axes
+    colon = ":" if isinstance(feature, Boolean | Categorical) else ""
+    values = (
+        "" if extent.is_everything else f"{feature.name}{colon} {describe_extent(scale, extent)}"
+    )
     if not second:
         return values
-    (whether, (first, last)) = second[0]
+    (whether, held) = second[0]
     # Those without a value lie at the lower end of the first axis, or at its first place.
-    places = _places(scale, low, high)
-    holds_missing = low == 0 if scale.number is not None else places[:1] == scale.places[:1]
-    match _places(whether, first, last):
+    match [whether.places[place] for place in held.places]:
         case [_, _]:
-            return f"{values} or {MISSING}" if values and holds_missing else values
+            return f"{values} or {MISSING}" if values and extent.begins_at_zero else values
         case [only] if only == THERE:
             return values or f"{feature.name} is {THERE}"
-        case [_] if holds_missing:
+        case [_] if extent.begins_at_zero:
             return f"{feature.name} is {MISSING}"
     return f"{feature.name} at no value"
 
@@ -131,21 +125,26 @@ def describe_path(release: Release, path: str) -> str:
     known = path
     while known and known[:-1] not in release.partition.cuts:
         known = known[:-1]
-    people = describe(release, release.partition.box(known))
+    people = describe(release, extents_of(release, known))
     return people if known == path else f"a part of {people}"
 
 
-def describe_range(scale: Scale, low: float, high: float) -> str:
-    """Say what lies in [low, high) of an axis."""
+def describe_extent(scale: Scale, extent: Extent) -> str:
+    """Say which numbers or places a bin holds along an axis."""
     if scale.number is not None:
+        ((low, high),) = extent.pieces
         first, last = _edge(scale.number, low), _edge(scale.number, high)
         return f"{first} to {last}" if first.startswith("−") else f"{first}–{last}"
-    levels = _places(scale, low, high)
-    if not levels:
+    held = [scale.places[place] for place in extent.places]
+    if not held:
         return "at no level"
-    if len(levels) > MOST_LEVELS:
-        return f"{', '.join(levels[:MOST_LEVELS])} or {len(levels) - MOST_LEVELS} others"
-    return listed(levels, last="or")
+    if len(held) <= MOST_LEVELS:
+        return listed(held, last="or")
+    left_out = [name for place, name in enumerate(scale.places) if place not in extent.places]
+    if 0 < len(left_out) <= MOST_LEVELS:
+        return f"any but {listed(left_out, last='or')}"
+    more = len(held) - MOST_LEVELS
+    return f"{', '.join(held[:MOST_LEVELS])} or {more} other{'s' if more > 1 else ''}"
 
 
 def format_number(value: float, *, step: float) -> str:
@@ -184,22 +183,6 @@ def _edge(feature: Numeric, position: float) -> str:
     span = feature.high - feature.low
     halvings = position.as_integer_ratio()[1]
     return format_number(feature.low + position * span, step=max(span / halvings, 5e-324))
-
-
-def _levels_below(position: float, count: int) -> int:
-    """Return how many of the levels, at (i + 1/2)/count, lie below a position."""
-    return max(math.ceil(position * count - 0.5), 0)
-
-
-def _places(scale: Scale, low: float, high: float) -> tuple[str, ...]:
-    count = len(scale.places)
-    return scale.places[_levels_below(low, count) : _levels_below(high, count)]
-
-
-def _leaves_out_nobody(scale: Scale, low: float, high: float) -> bool:
-    if scale.number is not None:
-        return (low, high) == (0, 1)
-    return _places(scale, low, high) == scale.places
 
 
 def listed(names: Sequence[str], *, last: str = "and") -> str:

@@ -29,6 +29,7 @@ _TOKEN = (401, 403)
 _COUNT, _TEXT, _ANYTHING = {"type": "integer", "minimum": 0}, {"type": "string"}, Json()
 _FINGERPRINT = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 _HASH = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+_PATH = {"type": "string", "pattern": "^[01]*$"}
 _KEY = {"type": "string", "pattern": "^[0-9a-f]{16}$"}
 _IN_PATH: Json = {"in": "path", "required": True}
 _ABOUT = "The fingerprint of the experiment."
@@ -235,6 +236,39 @@ def _settings() -> Json:
     return _closed(properties, optional=tuple(properties)[3:])
 
 
+def _release() -> Json:
+    """Describe a release, which is text inside of a signed one: its signature is of its bytes."""
+    axis, arms = _COUNT, _list(_COUNT, uniqueItems=True)
+    chance = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
+    policy = {"bin": _PATH, "arms": arms, "propensities": _list(chance), "waiting": arms}
+    levels = _list(_COUNT, minItems=1, uniqueItems=True)
+    return _closed(
+        {
+            "sottovoce": {"const": WIRE_VERSION},
+            "kind": {"const": "release"},
+            "version": _VERSIONS,
+            "experiment": _ref("Settings"),
+            "cuts": _by_path(axis, "Of each bin that was split, the axis."),
+            "sets": _by_path(levels, "Of each bin that was split by levels, those that go up."),
+            "bins": _list(_closed(policy, optional=("waiting",)), minItems=1),
+            "reward_share": _COUNT,
+            "ask": _list(
+                _COUNT, description="How many people are asked about no axis, and about each."
+            ),
+        },
+        optional=("sets", "reward_share", "ask"),
+    )
+
+
+def _by_path(values: Json, description: str) -> Json:
+    return {
+        "type": "object",
+        "propertyNames": _PATH,
+        "additionalProperties": values,
+        "description": description,
+    }
+
+
 def _schemas() -> Json:
     return {
         "Report": {"oneOf": [_ref("ReportOfASet"), _ref("ReportOfNumbers")]},
@@ -254,8 +288,14 @@ def _schemas() -> Json:
             before={**_HASH, "description": "The link of the version before."},
             key=_KEY,
             signature={"type": "string", "pattern": "^[0-9a-f]{128}$"},
-            release={"type": "string", "description": "The release's canonical JSON."},
+            release={
+                "type": "string",
+                "description": "The release's canonical JSON.",
+                "contentMediaType": "application/json",
+                "contentSchema": _ref("Release"),
+            },
         ),
+        "Release": _release(),
         "Chain": _object(
             sottovoce={"const": WIRE_VERSION}, kind={"const": "chain"}, hashes=_list(_HASH)
         ),

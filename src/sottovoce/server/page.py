@@ -16,14 +16,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from sottovoce.estimate.history import Certificate
-from sottovoce.server.bin_map import BinMap
+from sottovoce.server.bin_map import map_of
 from sottovoce.server.diagnosis import AuditSummary, SourceSummary
+from sottovoce.server.extents import extents_of
 from sottovoce.server.formatting import (
     Bin,
     bins_of,
     decimal,
+    describe_extent,
     describe_path,
-    describe_range,
     fixed,
     listed,
     odds,
@@ -33,11 +34,12 @@ from sottovoce.server.formatting import (
 )
 from sottovoce.server.status import Event, ExperimentStatus
 from sottovoce.shared.release import BinPolicy, Release
-from sottovoce.shared.schema import MISSING, THERE
 
 FOLDER = Path(__file__).parent / "templates"
 STYLE = (FOLDER / "page.css").read_text(encoding="utf-8")
 MOST_DECISIONS = 20
+# So many axes that people are asked about are named.
+MOST_SUBJECTS = 4
 
 # What the templates use beside the values of a page.
 GLOBALS = {
@@ -105,9 +107,10 @@ def render(status: ExperimentStatus) -> str:
         figures=_figures(status),
         diagnosis=status.diagnosis,
         bins=bins,
-        bin_map=BinMap(release) if release.experiment.dimension <= 2 else None,
+        bin_map=map_of(release),
         shares=_shares(bins),
         contested=[each for each in bins if not each.policy.settled],
+        asked_about=_asked_about(release),
         live_arms=_live_arms(status),
         decisions=_decisions(status),
     )
@@ -146,6 +149,18 @@ def _shares(bins: Sequence[Bin]) -> dict[int | None, float]:
     for each in bins:
         shares[each.policy.arms[0] if each.policy.settled else None] += each.size
     return shares
+
+
+def _asked_about(release: Release) -> list[tuple[str, float]]:
+    """Return what people are asked about most, and the share of each; nothing if nobody is."""
+    if not release.ask or not release.contested:
+        return []
+    subjects = [each.subject for each in scales(release.experiment)]
+    of_axes = sorted(zip(release.ask[1:], subjects, strict=True), key=lambda each: -each[0])
+    named = [*of_axes[:MOST_SUBJECTS], (release.ask[0], "no feature")]
+    shares = sorted(named, key=lambda each: -each[0])
+    shares.append((sum(count for count, _ in of_axes[MOST_SUBJECTS:]), "the rest"))
+    return [(subject, count / sum(release.ask)) for count, subject in shares if count]
 
 
 def _live_arms(status: ExperimentStatus) -> Callable[[BinPolicy], list[LiveArm]]:
@@ -197,14 +212,13 @@ def _dropped(
 
 def _split(release: Release, path: str, axis: int) -> str:
     scale = scales(release.experiment)[axis]
-    whether = "whether " if scale.places == (THERE, MISSING) else ""
-    text = f"{describe_path(release, path)}: split by {whether}{scale.name}"
+    text = f"{describe_path(release, path)}: split by {scale.subject}"
     if path not in release.partition.cuts:
         return text
-    low, high = release.partition.box(path)[axis]
-    middle = (low + high) / 2
-    halves = describe_range(scale, low, middle), describe_range(scale, middle, high)
-    return f"{text} into {halves[0]} and {halves[1]}"
+    lower, upper = (extents_of(release, path + side)[axis] for side in "01")
+    comma = "," if max(len(lower.places), len(upper.places)) > 1 else ""
+    halves = describe_extent(scale, lower), describe_extent(scale, upper)
+    return f"{text} into {halves[0]}{comma} and {halves[1]}"
 
 
 def largest(bins: Sequence[Bin], most: int) -> list[Bin]:

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 
+from sottovoce.device.whisper.answer import asked_axis
 from sottovoce.device.whisper.subset import OPERATING_SYSTEM
 from sottovoce.lab.audit.attack import without_nonce
 from sottovoce.lab.audit.cases import LOW, crowds_of, experiment_of, release_of
@@ -17,6 +18,7 @@ from sottovoce.lab.ldpmab import auditing as sums
 from sottovoce.lab.whisper import auditing as sets
 from sottovoce.shared.ldpmab import Ldpmab
 from sottovoce.shared.whisper import Whisper
+from sottovoce.shared.whisper.cells import cell_layout
 from support.slow import slow_but
 
 
@@ -49,6 +51,42 @@ def test_the_ratio_of_whisper_is_nearly_reached_and_never_exceeded(epsilon: floa
     found = sets.worst_exactly(scene, people)
     assert found.kept
     assert epsilon - 1e-15 < found.epsilon <= epsilon + 1e-15
+
+
+@pytest.mark.parametrize(("epsilon", "cells"), slow_but({1.0}, [(1.0, 1), (4.0, 4)]))
+def test_sets_of_levels_and_missing_values_keep_the_claim(epsilon: float, cells: int) -> None:
+    """At a large ε each of the four levels is a cell of its own."""
+    *_, (name, scene, people) = crowds_of(Whisper(), epsilon)
+    assert name == "levels and missing values"
+    assert scene.release.partition.sets == {"": {1, 3}}
+    layout = cell_layout(scene.release, population=0, by_arm=False)
+    assert layout is not None
+    assert layout.mechanism(0).parts == cells
+    found = sets.worst_exactly(scene, people)
+    assert found.kept
+    assert epsilon - 1e-15 < found.epsilon <= epsilon + 1e-15
+
+
+def test_a_coin_with_many_sides_is_followed_by_its_comparisons() -> None:
+    shares: dict[str, Fraction] = {}
+    untried: list[tuple[tuple[int, ...], Fraction]] = [((), Fraction(1))]
+    while untried:
+        draws = sets.Following(*untried.pop())
+        coin = 24 + draws.below(1000)
+        asked = asked_axis((100, 24, 200, 700), coin)
+        again = asked_axis((100, 24, 200, 700), coin)  # it stays where it is
+        assert asked == again
+        shares[str(asked)] = shares.get(str(asked), Fraction(0)) + draws.probability
+        untried += draws.untried
+    thousandths = {"-1": 76, "0": 24, "1": 200, "2": 700}
+    assert shares == {name: Fraction(count, 1000) for name, count in thousandths.items()}
+
+
+def test_a_coin_with_many_sides_cannot_be_used_in_another_way() -> None:
+    coin = sets.Following((), Fraction(1)).below(1000)
+    for use in (lambda: coin == 3, lambda: coin * 2, lambda: "abc"[coin], lambda: bool(coin)):
+        with pytest.raises(TypeError):
+            use()
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from sottovoce.lab.audit.attack import Sample, attack
 from sottovoce.lab.audit.claims import Person, Scene, Scores, must_know
 from sottovoce.lab.audit.tasks import Finding
 from sottovoce.lab.people import features_of
+from sottovoce.server.extents import extents_of
 from sottovoce.shared import wire
 from sottovoce.shared.errors import BudgetSpent
 from sottovoce.shared.experiment import Experiment
@@ -141,7 +142,7 @@ class _Table:
         release = learner.release()
         path = self.adversary.choice([each.path for each in release.contested or release.bins])
         device = Device(release, public_arms=True)
-        device.choose(_within(release, path))
+        device.choose(within(release, path))
         report = device.report(reward=float(self.adversary.random() < 0.5))
         learner.receive(report)
         return Scene(release), report
@@ -162,7 +163,7 @@ class _Table:
         return self.known[key]
 
 
-def _within(release: Release, path: str) -> dict[str, Any]:
-    """Return a context in the middle of a bin."""
-    box = release.partition.box(path)
-    return features_of(release.experiment, np.array(box).mean(axis=1))
+def within(release: Release, path: str) -> dict[str, Any]:
+    """Return a context inside of a bin, as far as anybody can be there."""
+    inside = [each.example for each in extents_of(release, path)]
+    return features_of(release.experiment, np.array([0.5 if at is None else at for at in inside]))

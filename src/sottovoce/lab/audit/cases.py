@@ -7,17 +7,24 @@ contested bin among settled ones, many arms. A device follows every release that
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from sottovoce.estimate.learner import Learner
 from sottovoce.lab.audit.claims import Person, Scene
 from sottovoce.shared.errors import SottovoceError
 from sottovoce.shared.experiment import Experiment, Population
 from sottovoce.shared.methods import MethodSettings
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy, Release, uniform
-from sottovoce.shared.schema import Numeric
+from sottovoce.shared.schema import Categorical, Feature, Numeric
 
 LOW, HIGH = {"x": 0.0}, {"x": 1.0}
 FEW, MANY = ("a", "b"), tuple("abcdefgh")
 DEEP = 30
+
+NUMBER = (Numeric("x", 0, 1),)
+MIXED = (Categorical("city", tuple("pqrs")), Numeric("x", 0, 1, optional=True))
+# In order, p and q are below the middle. In sets, p and r stay and q and s go up.
+CITIES: Mapping[str, int] = {"": 0}
+UP: Mapping[str, frozenset[int]] = {"": frozenset({1, 3})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +42,12 @@ class Pair:
 
 
 def experiment_of(
-    settings: MethodSettings, epsilon: float, *, arms: Sequence[str] = FEW, sources: bool = False
+    settings: MethodSettings,
+    epsilon: float,
+    *,
+    arms: Sequence[str] = FEW,
+    sources: bool = False,
+    context: Sequence[Feature] = NUMBER,
 ) -> Experiment:
     """Return a small experiment. sources: whether there are auxiliary populations with other ε."""
     known = tuple(1 / len(arms) for _ in arms)
@@ -45,7 +57,7 @@ def experiment_of(
     )
     return Experiment(
         arms=arms,
-        context=[Numeric("x", 0, 1)],
+        context=context,
         epsilon=epsilon,
         horizon=1000,
         auxiliary=auxiliary if sources else (),
@@ -55,9 +67,14 @@ def experiment_of(
 
 
 def release_of(experiment: Experiment, *, cuts: Mapping[str, int], contested: str) -> Release:
-    """Return a release in which bins whose path begins so are contested, and others settled."""
-    partition = Partition(experiment.dimension, dict(cuts))
-    every = range(len(experiment.arms))
+    """Return a release in which bins whose path begins so are contested, and others settled.
+
+    The rest is as in the first release of the method's learner, which suits every method.
+    """
+    levels = experiment.settings.levels_in_sets(experiment)
+    sets = {path: UP[path] for path, axis in cuts.items() if levels[axis]}
+    partition = Partition(experiment.dimension, dict(cuts), levels if any(levels) else (), sets)
+    every, first = range(len(experiment.arms)), Learner(experiment).release()
     share = experiment.settings.most_reward_share(experiment) // 2
 
     def made(most: int) -> Release:
@@ -65,7 +82,7 @@ def release_of(experiment: Experiment, *, cuts: Mapping[str, int], contested: st
             _offer(path, every, most=most) if path.startswith(contested) else uniform(path, [0])
             for path in partition.leaves()
         )
-        return Release(experiment, 1, partition, bins, share)
+        return replace(first, partition=partition, bins=bins, reward_share=share)
 
     release = made(len(every))
     try:
@@ -136,6 +153,16 @@ def pairs_of(settings: MethodSettings, epsilon: float) -> Iterator[Pair]:
         yield Pair("source with ε/2: arm a or b", replace(scene, population=1), row, other_row)
         yield Pair("source with 2ε: two bins", replace(scene, population=2), row, far)
 
+    mixed = experiment_of(settings, epsilon, context=MIXED)
+    person, *others = (
+        Person({"city": city, "x": x}, first, 1.0)
+        for city, x in (("p", 0.75), ("s", 0.75), ("r", 0.75), ("p", None))
+    )
+    names = "level p or s", "level p or r", "a number or a missing one"
+    for scene in _scenes(mixed, cuts=CITIES, contested=""):
+        for name, other in zip(names, others, strict=True):
+            yield Pair(name, scene, person, other)
+
 
 def _scenes(experiment: Experiment, *, cuts: Mapping[str, int], contested: str) -> Iterator[Scene]:
     """Yield the scene with such a release, if the method follows such releases."""
@@ -165,3 +192,17 @@ def crowds_of(
     yield "logged rows", half_settled, [*rows, *beyond]
     sources = release_of(experiment_of(settings, epsilon, sources=True), cuts={}, contested="")
     yield "rows of a source with ε/2", Scene(sources, 1), rows
+    mixed = release_of(experiment_of(settings, epsilon, context=MIXED), cuts=CITIES, contested="")
+    yield (
+        "levels and missing values",
+        Scene(mixed),
+        [
+            Person({"city": city, "x": x}, first, reward)
+            for city, x, reward in (
+                *((city, 0.75, 1.0) for city in "pqrs"),
+                ("p", None, 1.0),
+                ("s", 0.25, 0.0),
+                ("q", None, None),
+            )
+        ],
+    )

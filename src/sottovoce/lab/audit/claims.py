@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,13 +31,13 @@ class Person:
     logged: whether this is a row of a log. That is public.
     """
 
-    context: Mapping[str, float] | None
+    context: Mapping[str, Any] | None
     arm: str | None = None
     reward: float | None = None
     logged: bool = False
 
     @property
-    def place(self) -> Mapping[str, float]:
+    def place(self) -> Mapping[str, Any]:
         """The context of somebody who must have one."""
         if self.context is None:
             raise ExperimentError(must("somebody who is served", "have a context", "none"))

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from sottovoce.shared.whisper import Whisper
 from sottovoce.shared.whisper.cells import cell_layout, reward_mechanism
 from sottovoce.shared.whisper.questions import EVERYBODY, question_of, questions_of
 from sottovoce.shared.whisper.subset import SignedSubset, unpack
+
+# Of more sides than this, a coin is not followed side by side.
+MANY_SIDES = 100
 
 
 def variants() -> Mapping[str, MethodSettings]:
@@ -187,12 +191,44 @@ class Following(OperatingSystem):
         return self.chance(numerator, 2**count)
 
     def below(self, limit: int) -> int:
-        """Return each of 0, …, limit − 1."""
+        """Return each of 0, …, limit − 1; of many, a coin that is followed where it is compared."""
+        if limit > MANY_SIDES:
+            return cast(int, Coin(self, [0, limit]))
         return self._pick(range(limit))
 
     def bits(self, count: int) -> int:
         """Return each of 0, …, 2^count − 1."""
-        return self.below(2**count)
+        return self._pick(range(2**count))
+
+
+class Coin:
+    """A coin with many sides: what is followed is whether it is at least a bound, or below it.
+
+    The sides between two bounds all ask the same question, and need not be told apart. Whoever
+    uses a coin in another way than to move it and to compare it gets a TypeError.
+    """
+
+    __slots__ = ("_draws", "_moved", "_sides")
+    __eq__ = __bool__ = __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, draws: Following, sides: list[int], moved: int = 0) -> None:
+        """Take a list of the lowest side that is left and the end, shared by all moved copies."""
+        self._draws, self._sides, self._moved = draws, sides, moved
+
+    def __ge__(self, bound: int) -> bool:
+        low, high = self._sides
+        middle = min(max(bound - self._moved, low), high)
+        above = self._draws.chance(high - middle, high - low)
+        self._sides[:] = (middle, high) if above else (low, middle)
+        return above
+
+    def __add__(self, by: int) -> "Coin":
+        return Coin(self._draws, self._sides, self._moved + by)
+
+    def __sub__(self, by: int) -> "Coin":
+        return self + -by
+
+    __radd__ = __add__
 
 
 @contextmanager
