@@ -36,8 +36,8 @@ def spoil(rng: random.Random, data: bytes) -> bytes:
         data[:-1],
         data[:-1] + rng.randbytes(1),
         b"sw" + data[2:],
-        data[:2] + b"\3" + data[3:],  # a newer wire version
-        data[:2] + b"\1" + data[3:],  # an older one
+        data[:2] + b"\4" + data[3:],  # a newer wire version
+        data[:2] + b"\2" + data[3:],  # an older one
         data[:2] + b"\0" + data[3:],
         data[:3] + bytes([rng.randrange(6)]) + data[4:],
         data[:4] + rng.randbytes(12) + data[16:],  # another release

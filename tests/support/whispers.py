@@ -76,7 +76,7 @@ def person(
     by_arm = questions_of(release.experiment)[kind].by_arm
     layout = cell_layout(release, population=population, by_arm=by_arm)
     if question is None:
-        must_halve = layout is not None and layout.mechanism.halves
+        must_halve = layout is not None and layout.halves.parts == 2
         feature = rng.randrange(2) if must_halve or rng.random() < 0.5 else None
         question = number(kind, feature)
     payload = b""
@@ -84,7 +84,7 @@ def person(
         asked = Question(kind, question % 3 - 1 if question % 3 else None)
         secret = Secret(point, path, arm, logged=logged, ranking=ranking)
         cell, value = true_answer(release, layout, asked, secret=secret, outcome=outcome)
-        mechanism = layout.mechanism.mechanism
+        mechanism = layout.mechanism(asked.axis).mechanism
         payload = whisper(mechanism, cell=cell, value=value, draws=Seeded(rng))
     return sv.Report(
         wire.release_id(release),

@@ -63,8 +63,8 @@ def good_report(learner: sv.Learner, *, logged: bool = False) -> sv.Report:
         ({"question": 65535}, "UNKNOWN_QUESTION", f"{ASKED}; got 65535"),
         ({"question": 15}, "UNKNOWN_QUESTION", f"{ASKED}; got 15"),  # where arms are public
         ({"question": 17}, "UNKNOWN_QUESTION", f"{ASKED}; got 17"),
-        ({"question": 0}, "UNKNOWN_QUESTION", "be about a feature, as all are in this release"),
-        ({"question": 6}, "UNKNOWN_QUESTION", "be about a feature, as all are in this release"),
+        ({"question": 0}, "UNKNOWN_QUESTION", "be about an axis, as all are in this release"),
+        ({"question": 6}, "UNKNOWN_QUESTION", "be about an axis, as all are in this release"),
         ({"ranking": (0, 1, 2)}, "MALFORMED", "ranking must be left out for this question"),
         ({"ranking": (0,)}, "MALFORMED", "ranking must be left out for this question"),
     ],
@@ -92,7 +92,7 @@ def test_what_is_no_report_is_refused() -> None:
 def test_rows_of_a_log_are_about_a_feature_too_where_halves_are_cells(arms: int, kind: int) -> None:
     learner = grown_whisper(arms=arms)
     good = person(random.Random(0), learner.release(), logged=True, question=number(kind, 0))
-    refused(learner, replace(good, question=number(kind)), "UNKNOWN_QUESTION", "be about a feature")
+    refused(learner, replace(good, question=number(kind)), "UNKNOWN_QUESTION", "be about an axis")
     learner.receive(good)
 
 
@@ -283,7 +283,7 @@ def settled() -> sv.Learner:
         if layout is None:
             return learner
         # Everybody says that the first arm is better, wherever they are.
-        mechanism, halves = layout.mechanism.mechanism, layout.mechanism.halves
+        mechanism, halves = layout.halves.mechanism, layout.halves.parts == 2
         index = rng.randrange(len(release.contested))
         values = [0] * mechanism.cells
         chosen = [index] if mechanism.size == 1 else range(mechanism.size)

@@ -84,9 +84,9 @@ def test_the_state_to_be_damaged_is_sound() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("sottovoce", 1, "the version of a saved learner must be 5; got 1"),
-        ("sottovoce", 2, "the version of a saved learner must be 5; got 2"),
-        ("sottovoce", 3, "the version of a saved learner must be 5; got 3"),
+        ("sottovoce", 1, "the version of a saved learner must be 6; got 1"),
+        ("sottovoce", 2, "the version of a saved learner must be 6; got 2"),
+        ("sottovoce", 3, "the version of a saved learner must be 6; got 3"),
         ("kind", "release", "must say so in 'kind'"),
         ("reports", [1], "its counts do not fit its populations"),
         ("reports", [-1, 5, 5], "its counts must not be negative"),
@@ -157,7 +157,7 @@ def test_a_state_whose_arrays_have_a_part_missing_or_of_another_shape_is_refused
             "served.precision",
             "prior.precision",
             "shift",
-            "slope_variance",
+            "effect_variance",
             "mass",
             "nodes",
             "paid",
@@ -213,8 +213,9 @@ def test_a_state_that_is_no_tree_is_refused(name: str, value: int) -> None:
         ("pair", [1, 1]),
         ("mass", [0.0] * 3),
         ("mass", [-0.1] * 3),
-        ("slope_variance", [0.01, 0.0]),  # a half that must have the very slopes of its parent
-        ("slope_variance", [-0.01, 0.01]),
+        ("effect_variance", [-0.01, 0.01]),
+        ("level_mass", [[-0.1] * 2] * 3),
+        ("level_mass", [[1.1] * 2] * 3),
         ("shift", 2.5),  # further from its parent than a half can be
         ("prior.precision", [[[0.0] * 3] * 3] * 3),  # no precision: nothing can be estimated
         ("votes", [[-1] * 3] * 3),

@@ -128,11 +128,12 @@ def test_a_device_tells_its_outcome_in_its_half_of_the_bin() -> None:
     release = sv.Learner(whispering(epsilon=NO_NOISE)).release()
     layout = cell_layout(release, population=0, by_arm=False)
     assert layout is not None
-    assert layout.mechanism.halves
+    cells = layout.mechanism(0)
+    assert cells.parts == 2
     for each in answered(random.Random(0), release, 40):
         feature = each.report.question - ALONG_AGE
         assert isinstance(each.report.payload, bytes)
-        values = unpack(layout.mechanism.mechanism, each.report.payload)
+        values = unpack(cells.mechanism, each.report.payload)
         assert np.flatnonzero(values).tolist() == [int(each.upper[feature])]
         assert sum(values) == sign(each)
         assert each.report.ranking == ()
@@ -144,7 +145,7 @@ def test_a_device_tells_its_outcome_in_its_half_of_the_bin() -> None:
 
 def variance_of(cells: CellMechanism) -> float:
     """The mean of (value/β)² over the halves of a bin that holds everybody, if they are cells."""
-    assert cells.halves
+    assert cells.parts == 2
     return cells.mechanism.inside + cells.mechanism.noise
 
 
@@ -162,7 +163,7 @@ def test_the_learner_adds_it_to_what_it_knows_by_its_coefficients() -> None:
     compact = [wire.report_to_bytes(each.report) for each in told[50:]]
     assert learner.receive_many(compact) == [None] * (people - 50)
 
-    cells = cell_mechanism(NO_NOISE, 1, may_halve=True)
+    cells = cell_mechanism(NO_NOISE, 1, parts=2)
     variance, signal = variance_of(cells), cells.mechanism.signal
     state, both = whisper_state_of(learner), np.array([1.0, 1.0, 0.0])  # the arms on offer
     assert release.bins[0].arms == (0, 1)
@@ -235,7 +236,7 @@ def test_the_crowd_asks_it_in_its_share_and_the_same_learner_adds_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     n, epsilon = 16_000, 8.0
-    cells = cell_mechanism(epsilon, 1, may_halve=True)
+    cells = cell_mechanism(epsilon, 1, parts=2)
     variance = variance_of(cells)
 
     def answers() -> tuple[float, float, float]:
