@@ -279,7 +279,11 @@ def many_axes(d: int, *, steep: float, doubt: float) -> State:
         (2, 0.0, True),  # of two axes, neither has to be known from the other
         (2, 0.05, True),
         (12, 0.0, False),  # of many, nobody knows which
-        (12, 0.2, True),  # what is seen, 4/3·0.04, is more than what is in doubt along eleven others
+        (
+            12,
+            0.2,
+            True,
+        ),  # what is seen, 4/3·0.04, is more than what is in doubt along eleven others
     ],
 )
 def test_a_split_waits_for_the_axis_to_be_known_where_there_are_many(
@@ -343,9 +347,7 @@ def test_levels_are_divided_between_the_two_sets_that_differ_most(seed: int) -> 
         return float(a * b / (a + b) * (x - y) ** 2)
 
     here = [int(each) for each in np.flatnonzero(held)]
-    ways = [
-        {here[0], *some} for n in range(len(here) - 1) for some in combinations(here[1:], n)
-    ]
+    ways = [{here[0], *some} for n in range(len(here) - 1) for some in combinations(here[1:], n)]
     assert len(ways) == 2 ** (len(here) - 1) - 1
     chosen = set(np.flatnonzero(upper[1:]).tolist())
     assert not upper[0]

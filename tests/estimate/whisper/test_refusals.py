@@ -170,7 +170,7 @@ def eight_bins(epsilon: float, *, release_every: int = 10**6) -> sv.Learner:
     state = table["state"]
     nodes = 15
     for name, rows in state.items():
-        if name not in ("totals", "events", "contested"):
+        if name not in ("totals", "events", "contested", "relevance", "ask"):
             state[name] = [rows[0]] * nodes
     nodes_of = ["".join(sides) for n in range(4) for sides in itertools.product("01", repeat=n)]
     state["tree.child"] = [2 * node + 1 if node < 7 else node for node in range(nodes)]
@@ -182,7 +182,7 @@ def eight_bins(epsilon: float, *, release_every: int = 10**6) -> sv.Learner:
     ]
     state["mass"] = [[length] * 3 for length in lengths]
     state["shift"] = [0.0, *[-1.0, 1.0] * 7]
-    state["slope_variance"] = [[0.0, 0.0], *[[0.01, 0.01]] * (nodes - 1)]
+    state["effect_variance"] = [[0.0, 0.0], *[[0.01, 0.01]] * (nodes - 1)]
     state["contested"] = list(range(7, nodes))
     state["totals"][0][:2] = [nodes, 8]
     paths, cuts = nodes_of[7:], dict.fromkeys(nodes_of[:7], 0)

@@ -207,5 +207,3 @@ def test_relevance_follows_what_an_axis_is_worth() -> None:
     found = [world([0] * 6, 5, many=1e3, steep=steep).relevance[5] for steep in (0, 0.05, 0.1)]
     assert found == sorted(found)
     assert found[0] < 0.05 < 0.9 < found[2]
-
-

@@ -7,6 +7,8 @@ normal law of all unknowns says, if
 - effects are asked for one by one: the halves of each bin hold equally many people, so that no
   answer is about g and an effect at once; and
 - it is g of a part of a bin that was split once, at the root; or
+- it is g of any bin, where nobody was asked for effects and no two splits are along the same axis;
+  or
 - it is an effect along an axis along which no bin was split, however often it was split along
   others.
 
@@ -239,6 +241,27 @@ def test_along_the_split_a_part_has_its_share_of_the_effect_as_far_as_effects_we
     for node in (1, 2):
         for index in range(3):
             assert_prior(state, law, node, index, law.others(node))
+
+
+@pytest.mark.parametrize("arms", [2, 3])
+@SEEDS
+def test_where_only_g_was_asked_for_every_bin_begins_with_all_that_was_told_of_others(
+    seed: int, arms: int
+) -> None:
+    """With no two splits along the same axis, g is told on through several of them."""
+    rng = np.random.default_rng(seed)
+    known = constants(unit_cube(arms=arms, d=3))
+    state = initial_state(known)
+    for node, axis in ((0, 1), (1, 0), (4, 2)):
+        split(state, known, node, axis, estimate(state, known, node))
+    for node in range(7):
+        spoken(rng, state, node)
+    for told in (state.served, state.logged):
+        told.precision[:, :, 1:], told.vector[:, :, 1:] = 0.0, 0.0
+    settle(state, known)
+    law = joint(state, known)
+    for node in range(1, 7):
+        assert_prior(state, law, node, 0, law.others(node))
 
 
 @SHAPES
