@@ -1,10 +1,12 @@
 """States for tests of the rules of whisper."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+import sottovoce as sv
 from sottovoce.estimate.whisper.constants import Constants
 from sottovoce.estimate.whisper.state import State, initial_state
 
@@ -23,6 +25,31 @@ EVENT = ["reports", "release", "node", "axis", "arm", "winner", "statistic", "bo
 """The parts of an event in a saved learner, in order."""
 
 
+def with_levels(
+    *levels: int,
+    arms: int = 2,
+    behaviours: Sequence[tuple[float, ...] | None] = (),
+    **settings: Any,
+) -> sv.Experiment:
+    """A feature for each entry: so many levels without order, or a number for 0."""
+    features = [
+        sv.Categorical(f"x{j}", [f"level {level}" for level in range(count)])
+        if count
+        else sv.Numeric(f"x{j}", 0, 1)
+        for j, count in enumerate(levels)
+    ]
+    defaults: dict[str, Any] = {
+        "epsilon": 1.0,
+        "horizon": 10_000,
+        "auxiliary": [
+            sv.Population(f"aux {m}", 2.0, 100, behaviour) for m, behaviour in enumerate(behaviours)
+        ],
+    }
+    return sv.Experiment(
+        arms=[f"arm {k}" for k in range(arms)], context=features, **{**defaults, **settings}
+    )
+
+
 def random_precisions(rng: np.random.Generator, shape: tuple[int, ...], *, scale: float) -> Floats:
     """Matrices that answers could have added up to: none of them has a negative eigenvalue."""
     roots = rng.normal(0, 1, shape)
@@ -30,13 +57,13 @@ def random_precisions(rng: np.random.Generator, shape: tuple[int, ...], *, scale
     return precisions
 
 
-def centred_square(slope: Floats, covariance: Floats) -> float:
-    """The variance of slopes between arms that is expected, from their mean and covariance.
+def centred_square(effect: Floats, covariance: Floats) -> float:
+    """The variance of effects between arms that is expected, from their mean and covariance.
 
     Of n arms, divided by n - 1; that of a single arm is its square.
     """
-    arms = len(slope)
-    second = np.outer(slope, slope) + covariance
+    arms = len(effect)
+    second = np.outer(effect, effect) + covariance
     if arms == 1:
         return float(second[0, 0])
     centring = np.eye(arms) - 1 / arms  # takes the mean of all from each
@@ -66,20 +93,24 @@ def believing(
     mean: list[float],
     *,
     deviation: float = 0.01,
-    slope: Floats | None = None,
-    slope_deviation: float = 0.001,
+    effect: Floats | None = None,
+    effect_deviation: float = 0.001,
     served: int = 1,
     users: float = 5000.0,
 ) -> State:
-    """A state that believes so of its one bin."""
+    """A state that believes so of its one bin, and has just been smoothed.
+
+    effect (Z, K): of each slot.
+    """
     state = initial_state(known)
     identity = np.eye(known.arms)
     state.prior.precision[0, 0] = identity / deviation**2
     state.prior.vector[0, 0] = np.array(mean) / deviation**2
-    state.prior.precision[0, 1:] = identity / slope_deviation**2
-    if slope is not None:
-        state.prior.vector[0, 1:] = slope / slope_deviation**2
+    state.prior.precision[0, 1:] = identity / effect_deviation**2
+    if effect is not None:
+        state.prior.vector[0, 1:] = effect / effect_deviation**2
     totals = state.totals[0]
     totals.reports, totals.served = int(users), served
+    totals.smoothed = totals.reports
     totals.paid = totals.target = users
     return state

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from sottovoce.estimate.whisper.measurement import BinEstimate, estimate
 from sottovoce.estimate.whisper.publish import certificates_of
 from sottovoce.estimate.whisper.state import State, arrays_of
 from sottovoce.estimate.whisper.step import step
-from support.states import SEEDS, believing, events_of
+from support.states import SEEDS, Floats, believing, events_of, with_levels
 
 
 @pytest.mark.parametrize("gap", [-0.3, -0.01, 0.0, 0.004, 0.1, 0.5])
@@ -117,80 +118,136 @@ def test_the_best_arm_meets_the_one_that_is_hardest_to_tell_from_it(seed: int) -
     assert decisions.choose_pair(is_live, mean, covariance) == (int(best), int(expected))
 
 
+def varies_along(
+    state: State, known: Constants, found: BinEstimate, contrast: Floats, axis: int
+) -> tuple[float, float]:
+    """How much a gap varies along an axis: as estimated, and what the noise of it adds."""
+    first, levels = int(known.axes.slots[axis]), int(known.axes.levels[axis])
+    seen = doubt = 0.0
+    for slot in np.arange(first, first + max(levels, 1))[
+        state.holds[0, first : first + max(levels, 1)]
+    ]:
+        r = found.people.part[0, slot]
+        scale = r if levels else 4 / 3 * 4 * r * (1 - r)
+        seen += scale * float(contrast @ found.effect[slot]) ** 2
+        doubt += scale * float(contrast @ found.effect_covariance[slot] @ contrast)
+    return seen, doubt
+
+
+def wins_along(
+    known: Constants, found: BinEstimate, contrast: Floats, axis: int, gap: float
+) -> float:
+    """What a person gains in expectation who gets the arm that loses wherever it wins."""
+    first, levels = int(known.axes.slots[axis]), int(known.axes.levels[axis])
+    if levels:
+        gaps = gap + found.effect[first : first + levels] @ contrast
+        return float(found.people.part[0, first : first + levels] @ np.maximum(-gaps, 0))
+    steep, r = abs(float(contrast @ found.effect[first])), found.people.part[0, first]
+    # The mean, over a line from gap - 2·steep to gap + 2·steep, of what is below 0.
+    below = max(2 * steep - gap, 0.0)
+    return 4 * r * (1 - r) * (below / (4 * steep)) * below / 2 if below else 0.0
+
+
+def never_asked(state: State) -> float:
+    """5 % of what a bin of this size varies by before anything is known; of many axes, of two."""
+    edges = state.tree.edges[0]
+    total = 2 * 0.05 * sum((0.2 * (high - low)) ** 2 for low, high in edges)
+    return float(total * min(1, 2 / len(edges)))
+
+
 def by_the_documents(
     state: State, known: Constants, found: BinEstimate
 ) -> tuple[set[int], int | None]:
-    """What must become of the one bin: the arms to drop, the feature to split it along.
+    """What must become of the one bin: the arms to drop, the axis to split it along.
 
     An arm goes when (users to come)·E[loss] ≤ (users so far)·gap, unless it wins a reward or more
-    in a part of the bin: along a feature whose slope s takes the gap below 0, where it wins
-    (2s - gap)²/(8s) a person. Then the bin is split there. Otherwise it is split when, for all
-    rivals that stay, the variance of the gap is below 0.3 of what varies inside of the bin. While
-    nobody is served, a slope counts only with what its square is above its variance.
+    in a part of the bin. Then the bin is split there. Otherwise it is split when, for all rivals
+    that stay, the variance of the gap is below 0.3 of what varies inside of the bin. While nobody
+    is served, an effect counts only with what its square is above its variance. Of many axes or
+    levels, the one that varies most must be known from the others.
     """
     best = int(np.argmax(np.where(state.live[0], found.mean, -np.inf)))
     to_come = max(known.horizon - state.totals[0].target, 1)
-    dropped, fine, axis = set(), True, (0, -1.0)
+    dropped, fine = set(), True
     turns: int | None = None
-    for k in np.flatnonzero(state.live[0]):
+    along: dict[tuple[int, int], tuple[float, float]] = {}  # of what stays, by arm and axis
+    rest = never_asked(state)
+    for k in map(int, np.flatnonzero(state.live[0])):
         if k == best:
             continue
         contrast = np.zeros(known.arms)
         contrast[best], contrast[k] = 1, -1
         gap = float(contrast @ found.mean)
         variance = float(contrast @ found.covariance @ contrast)
-        squares = [(contrast @ slope) ** 2 for slope in found.slope]
-        variances = [contrast @ each @ contrast for each in found.slope_covariance]
-        fresh = 2 * 0.05 * sum((0.2 * (high - low)) ** 2 for low, high in state.tree.edges[0])
-        mixing = [4 * r * (1 - r) for r in found.people.upper[0]]
-        squares = [each * part for each, part in zip(squares, mixing, strict=True)]
-        variances = [each * part for each, part in zip(variances, mixing, strict=True)]
-        inside = 4 / 3 * (sum(squares) + sum(variances)) + fresh
+        axes = [varies_along(state, known, found, contrast, j) for j in range(known.dimension)]
+        inside = sum(seen + doubt for seen, doubt in axes) + rest
         law = stats.norm(gap, (variance + inside) ** 0.5)
         loss = -law.expect(lambda x: x, ub=0.0) if law.cdf(0) > 1e-250 else 0.0
         if state.totals[0].served and to_come * loss <= gap * state.totals[0].paid:
-            steep = [abs(float(contrast @ slope)) for slope in found.slope]
             wins = [
-                to_come * part * max(2 * each - gap, 0) ** 2 / (8 * each)
-                for each, part in zip(steep, mixing, strict=True)
+                to_come * wins_along(known, found, contrast, j, gap) for j in range(known.dimension)
             ]
             if max(wins) > 1:
                 turns = int(np.argmax(wins))
+                along |= {(k, j): each for j, each in enumerate(axes)}
             else:
-                dropped.add(int(k))
+                dropped.add(k)
             continue
-        seen = [max(a - b, 0.0) for a, b in zip(squares, variances, strict=True)]
-        inside = inside if state.totals[0].served else 4 / 3 * sum(seen) + fresh
-        fine = fine and variance < 0.3 * inside
-        # The feature along which some gap varies most; what is dropped has no say.
-        varies = [a + 0.3 * b for a, b in zip(squares, variances, strict=True)]
-        axis = max(axis, *((-j, float(each)) for j, each in enumerate(varies)), key=lambda x: x[1])
+        along |= {(k, j): each for j, each in enumerate(axes)}
+        seen = sum(max(seen - doubt, 0.0) for seen, doubt in axes)
+        fine = fine and variance < 0.3 * (inside if state.totals[0].served else seen + rest)
     if turns is not None:
         return dropped, turns
-    open_still = len(dropped) < state.live[0].sum() - 1
-    return dropped, -axis[0] if fine and open_still else None
+    if not fine or not along:
+        return dropped, None
+    return dropped, known_axis(state, known, along, rest)
 
 
-@pytest.mark.parametrize("seed", range(60))
+def known_axis(
+    state: State,
+    known: Constants,
+    along: dict[tuple[int, int], tuple[float, float]],
+    rest: float,
+) -> int | None:
+    """The axis along which some gap varies most, if there are few or it is known from the others."""
+    (_, axis), (seen, own) = max(along.items(), key=lambda each: each[1][0] + 0.3 * each[1][1])
+    doubts = max(sum(along[k, j][1] for j in range(known.dimension)) for k, _ in along)
+    slots, levels = state.holds.shape[1], max(int(known.axes.levels[axis]), 1)
+    many = max(0.0, 1 - 2 / slots)
+    if rest > many * doubts:
+        return axis
+    needed = many * 0.5 * (doubts - own) + 0.5 * max(0.0, 1 - 2 / levels) * own
+    return axis if seen + rest > needed and state.relevance[axis] >= 0.6 * many else None
+
+
+@pytest.mark.parametrize("seed", range(90))
 def test_arms_are_dropped_and_bins_are_split_when_the_documents_say_so(seed: int) -> None:
     rng = np.random.default_rng(seed)
     arms, d = int(rng.integers(2, 5)), int(rng.integers(1, 4))
-    known = constants(unit_cube(arms=arms, d=d))
+    levels = [0] * d if seed < 50 else [int(rng.choice([0, 3, 4])) for _ in range(d)]
+    known = constants(with_levels(*levels, arms=arms))
+    slots = int(known.axes.slots[-1])
     state = believing(
         known,
         rng.normal(0, rng.choice([0.01, 0.1, 0.4]), arms).tolist(),
         deviation=float(rng.choice([0.005, 0.03, 0.1])),
-        slope=rng.normal(0, rng.choice([0.01, 0.1]), (d, arms)),
-        slope_deviation=float(rng.choice([0.01, 0.05])),
+        effect=rng.normal(0, rng.choice([0.01, 0.1]), (slots, arms)),
+        effect_deviation=float(rng.choice([0.01, 0.05])),
         served=int(rng.integers(2)),
         users=float(rng.choice([100, 3000, 9990, 20_000])),
     )
+    state.relevance[:] = rng.choice([0.1, 1.0], d)
+    for axis, count in enumerate(levels):
+        if count:
+            first = int(known.axes.slots[axis])
+            state.level_mass[0, :, first : first + count] = rng.dirichlet(np.ones(count) * 3)
     found = estimate(state, known, 0)
-    dropped, axis = by_the_documents(state, known, found)
+    dropped, split_along = by_the_documents(state, known, found)
     step(state, known)
     events = events_of(state)
     assert {event.arm for event in events if event.axis < 0} == dropped
-    assert [event.axis for event in events if event.axis >= 0] == ([] if axis is None else [axis])
+    axes = [event.axis for event in events if event.axis >= 0]
+    assert axes == ([] if split_along is None else [split_along])
     assert {k for k in range(arms) if not state.live[0, k]} == dropped
     assert state.live[0].any()
     for event in events:
@@ -200,6 +257,126 @@ def test_arms_are_dropped_and_bins_are_split_when_the_documents_say_so(seed: int
     pair = decisions.choose_pair(state.live[0], found.mean, found.covariance)
     assert tuple(state.pair[0]) == pair
     assert state.totals[0].release == (2 if events or state.pair[0].max() > 1 else 1)
+
+
+# --- which axis, and which levels -----------------------------------------------------------------
+
+
+def many_axes(d: int, *, steep: float, doubt: float) -> State:
+    """A bin in which the last of d axes is steep, and all are known as well as each other."""
+    known = constants(unit_cube(arms=2, d=d))
+    effect = np.zeros((d, 2))
+    effect[-1] = [steep / 2, -steep / 2]
+    return believing(
+        known, [0.0, 0.0], deviation=0.001, effect=effect, effect_deviation=doubt, users=100.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("d", "steep", "splits"),
+    [
+        (1, 0.0, True),
+        (2, 0.0, True),  # of two axes, neither has to be known from the other
+        (2, 0.05, True),
+        (12, 0.0, False),  # of many, nobody knows which
+        (
+            12,
+            0.2,
+            True,
+        ),  # what is seen, 4/3·0.04, is more than what is in doubt along eleven others
+    ],
+)
+def test_a_split_waits_for_the_axis_to_be_known_where_there_are_many(
+    d: int, steep: float, splits: bool
+) -> None:
+    state = many_axes(d, steep=steep, doubt=0.05)
+    known = constants(unit_cube(arms=2, d=d))
+    found = estimate(state, known, 0)
+    axis, against = decisions.axis_to_split(state, known, 0, state.live[0], found, 0)
+    assert (axis >= 0) == splits
+    if splits:
+        assert against == 1
+        assert axis == (d - 1 if steep else 0)
+    step(state, known)
+    assert state.totals[0].nodes == (3 if splits else 1)
+
+
+@pytest.mark.parametrize(("relevance", "splits"), [(0.55, True), (0.45, False)])
+def test_of_many_axes_one_that_hardly_matters_is_not_split_along(
+    relevance: float, splits: bool
+) -> None:
+    """Relevant enough is 0.6, times the share of axes that are not expected to matter: 10 of 12."""
+    state = many_axes(12, steep=0.4, doubt=0.05)
+    state.relevance[-1] = relevance
+    step(state, constants(unit_cube(arms=2, d=12)))
+    assert state.totals[0].nodes == (3 if splits else 1)
+
+
+def test_where_nothing_is_left_to_be_learned_of_any_axis_a_split_is_a_guess() -> None:
+    state = many_axes(12, steep=0.0, doubt=0.01)  # 12·4/3·2·0.01² is less than 5 % of the prior
+    step(state, constants(unit_cube(arms=2, d=12)))
+    assert state.totals[0].nodes == 3
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_levels_are_divided_between_the_two_sets_that_differ_most(seed: int) -> None:
+    """By brute force: the best of all 2^(L-1) - 1 ways to divide the levels that a bin holds."""
+    rng = np.random.default_rng(seed)
+    levels = int(rng.integers(3, 9))
+    known = constants(with_levels(0, levels, arms=3))
+    effect = rng.normal(0, 0.1, (1 + levels, 3))
+    state = believing(known, [0.0] * 3, effect=effect)
+    held = rng.random(levels) < 0.8
+    held[rng.choice(levels, 2, replace=False)] = True
+    state.holds[0, 1:] = held
+    state.level_mass[0, :, 1:] = rng.dirichlet(np.ones(levels) * rng.choice([1, 10]))
+    found = estimate(state, known, 0)
+    best, arm = map(int, rng.choice(3, 2, replace=False))
+    upper = np.zeros(1 + levels, dtype=np.bool_)
+    decisions.divide_levels(state, known, 0, found, 1, best, arm, upper)
+    gaps = effect[1:, best] - effect[1:, arm]
+    shares = found.people.part[0, 1:]
+
+    def between(chosen: set[int]) -> float:
+        others = set(np.flatnonzero(held)) - chosen
+        a, b = (sum(shares[each] for each in some) for some in (chosen, others))
+        x, y = (
+            sum(shares[each] * gaps[each] for each in some) / total
+            for some, total in ((chosen, a), (others, b))
+        )
+        return float(a * b / (a + b) * (x - y) ** 2)
+
+    here = [int(each) for each in np.flatnonzero(held)]
+    ways = [{here[0], *some} for n in range(len(here) - 1) for some in combinations(here[1:], n)]
+    assert len(ways) == 2 ** (len(here) - 1) - 1
+    chosen = set(np.flatnonzero(upper[1:]).tolist())
+    assert not upper[0]
+    assert chosen < set(here)
+    assert chosen
+    assert between(chosen) == pytest.approx(max(map(between, ways)), rel=1e-9)
+    # The upper set is where the first arm is better.
+    assert min(gaps[each] for each in chosen) > max(gaps[each] for each in set(here) - chosen)
+
+
+def test_levels_with_no_gap_between_them_are_divided_all_the_same() -> None:
+    known = constants(with_levels(4))
+    state = believing(known, [0.0, 0.0])
+    found = estimate(state, known, 0)
+    upper = np.zeros(4, dtype=np.bool_)
+    decisions.divide_levels(state, known, 0, found, 0, 0, 1, upper)
+    assert 0 < upper.sum() < 4
+
+
+def test_an_arm_that_is_best_for_one_level_is_kept_for_it() -> None:
+    known = constants(with_levels(4))
+    effect = np.array([[0.1, -0.1], [0.1, -0.1], [0.1, -0.1], [-0.3, 0.3]])
+    state = believing(known, [0.15, -0.15], deviation=0.005, effect=effect, users=3000.0)
+    step(state, known)
+    (event,) = events_of(state)
+    assert (event.axis, event.arm) == (0, -1)
+    assert state.upper[0].tolist() == [True, True, True, False]
+    mean = np.linalg.solve(state.prior.precision[1, 0], state.prior.vector[1, 0])
+    assert mean[1] > mean[0]  # the one level is the lower part
 
 
 def test_an_arm_goes_just_when_it_is_paid_for() -> None:
@@ -225,8 +402,8 @@ def test_an_arm_that_is_best_in_a_part_of_a_bin_is_not_dropped_there(
         known,
         [0.15, -0.15],  # a gap of 0.3: at the edge of the bin, it is 0.3 - 2·0.2 or 0.3 - 2·0.14
         deviation=0.005,
-        slope=np.array([[0.0, 0.0], [steep / 2, -steep / 2]]),
-        slope_deviation=0.005,
+        effect=np.array([[0.0, 0.0], [steep / 2, -steep / 2]]),
+        effect_deviation=0.005,
         served=1,
         users=3000.0,
     )
@@ -347,7 +524,7 @@ def test_an_arm_that_lacks_the_proof_is_compared_until_it_has_it_and_no_bin_is_s
         (False, [0, 1], [True, True, False], 3),
     ):
         known = constants(unit_cube(arms=3, guarantee="certified" if certified else "regret"))
-        state = believing(known, mean, slope=steep)
+        state = believing(known, mean, effect=steep)
         step(state, known)
         assert state.pair[0].tolist() == pair
         assert state.live[0].tolist() == live

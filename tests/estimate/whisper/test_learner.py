@@ -144,7 +144,7 @@ def named_of(release: sv.Release, report: sv.Report) -> int:
     layout = cell_layout(release, population=0, by_arm=False)
     assert layout is not None
     assert isinstance(report.payload, bytes)
-    return unpack(layout.mechanism.mechanism, report.payload)[0]
+    return unpack(layout.mechanism(None).mechanism, report.payload)[0]
 
 
 @each_setting
@@ -225,7 +225,7 @@ def test_certified_releases_never_have_halves_for_cells() -> None:
     for release, population, by_arm in itertools.product(releases, range(3), (False, True)):
         layout = cell_layout(release, population=population, by_arm=by_arm)
         if layout is not None:
-            assert not layout.mechanism.halves
+            assert layout.halves.parts == 1
     assert max(len(release.contested) for release in releases) > 1
     certificates = learner.certificates()
     assert certificates
@@ -238,4 +238,4 @@ def test_certified_releases_never_have_halves_for_cells() -> None:
     finest = max(releases, key=lambda release: len(release.contested))
     layout = cell_layout(replace(finest, experiment=regret), population=0, by_arm=False)
     assert layout is not None
-    assert layout.mechanism.halves
+    assert layout.halves.parts == 2

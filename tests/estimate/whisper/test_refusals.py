@@ -63,8 +63,8 @@ def good_report(learner: sv.Learner, *, logged: bool = False) -> sv.Report:
         ({"question": 65535}, "UNKNOWN_QUESTION", f"{ASKED}; got 65535"),
         ({"question": 15}, "UNKNOWN_QUESTION", f"{ASKED}; got 15"),  # where arms are public
         ({"question": 17}, "UNKNOWN_QUESTION", f"{ASKED}; got 17"),
-        ({"question": 0}, "UNKNOWN_QUESTION", "be about a feature, as all are in this release"),
-        ({"question": 6}, "UNKNOWN_QUESTION", "be about a feature, as all are in this release"),
+        ({"question": 0}, "UNKNOWN_QUESTION", "be about an axis, as all are in this release"),
+        ({"question": 6}, "UNKNOWN_QUESTION", "be about an axis, as all are in this release"),
         ({"ranking": (0, 1, 2)}, "MALFORMED", "ranking must be left out for this question"),
         ({"ranking": (0,)}, "MALFORMED", "ranking must be left out for this question"),
     ],
@@ -92,7 +92,7 @@ def test_what_is_no_report_is_refused() -> None:
 def test_rows_of_a_log_are_about_a_feature_too_where_halves_are_cells(arms: int, kind: int) -> None:
     learner = grown_whisper(arms=arms)
     good = person(random.Random(0), learner.release(), logged=True, question=number(kind, 0))
-    refused(learner, replace(good, question=number(kind)), "UNKNOWN_QUESTION", "be about a feature")
+    refused(learner, replace(good, question=number(kind)), "UNKNOWN_QUESTION", "be about an axis")
     learner.receive(good)
 
 
@@ -170,7 +170,7 @@ def eight_bins(epsilon: float, *, release_every: int = 10**6) -> sv.Learner:
     state = table["state"]
     nodes = 15
     for name, rows in state.items():
-        if name not in ("totals", "events", "contested"):
+        if name not in ("totals", "events", "contested", "relevance", "ask"):
             state[name] = [rows[0]] * nodes
     nodes_of = ["".join(sides) for n in range(4) for sides in itertools.product("01", repeat=n)]
     state["tree.child"] = [2 * node + 1 if node < 7 else node for node in range(nodes)]
@@ -182,7 +182,7 @@ def eight_bins(epsilon: float, *, release_every: int = 10**6) -> sv.Learner:
     ]
     state["mass"] = [[length] * 3 for length in lengths]
     state["shift"] = [0.0, *[-1.0, 1.0] * 7]
-    state["slope_variance"] = [[0.0, 0.0], *[[0.01, 0.01]] * (nodes - 1)]
+    state["effect_variance"] = [[0.0, 0.0], *[[0.01, 0.01]] * (nodes - 1)]
     state["contested"] = list(range(7, nodes))
     state["totals"][0][:2] = [nodes, 8]
     paths, cuts = nodes_of[7:], dict.fromkeys(nodes_of[:7], 0)
@@ -283,7 +283,7 @@ def settled() -> sv.Learner:
         if layout is None:
             return learner
         # Everybody says that the first arm is better, wherever they are.
-        mechanism, halves = layout.mechanism.mechanism, layout.mechanism.halves
+        mechanism, halves = layout.halves.mechanism, layout.halves.parts == 2
         index = rng.randrange(len(release.contested))
         values = [0] * mechanism.cells
         chosen = [index] if mechanism.size == 1 else range(mechanism.size)

@@ -48,7 +48,7 @@ def signal(epsilon: float) -> float:
 
 # --- the gate -------------------------------------------------------------------------------------
 
-ABOUT_ALL = "be about no feature where everybody is in one cell"
+ABOUT_ALL = "be about no axis where everybody is in one cell"
 ASKED = r"be one that its experiment asks \(MASS, .*\bREWARD, COUNT, OUTCOME\); got"
 OF_TARGET = "only the target's people are asked for their reward"
 
@@ -170,7 +170,7 @@ def test_late_answers_about_rewards_are_counted() -> None:
 def test_people_tell_their_rewards_where_nothing_is_contested() -> None:
     learner = sv.Learner(whispering(horizon=300, release_every=10))
     while (layout := cell_layout(learner.release(), population=0, by_arm=False)) is not None:
-        assert layout.mechanism.mechanism.size == 1
+        assert layout.halves.mechanism.size == 1
         # Everybody says that the first arm is better, in the lower half of the first bin.
         report = person(random.Random(0), learner.release(), question=number(CONTRAST, 0))
         for bin_ in range(len(layout.bins)):

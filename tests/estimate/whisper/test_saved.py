@@ -1,16 +1,26 @@
 """A learner with whisper does not depend on the order of reports, and saves itself whole."""
 
+import itertools
 import json
 import random
+from functools import lru_cache
 from typing import Any
 
 import pytest
 
 import sottovoce as sv
-from factories import CONTRAST, RANKED, grown_whisper, whispering
+from factories import CONTRAST, OUTCOME, RANKED, grown_whisper, whispering
+from sottovoce.device.method import Secret
+from sottovoce.device.whisper.answer import true_answer
+from sottovoce.device.whisper.subset import whisper
+from sottovoce.estimate.whisper.state import arrays_of
+from sottovoce.shared import wire
+from sottovoce.shared.whisper.axes import slots_of
+from sottovoce.shared.whisper.cells import cell_layout
+from sottovoce.shared.whisper.questions import Question, question_of
 from support.insides import whisper_state_of
 from support.states import EVENT, TOTALS
-from support.whispers import each_setting, number, person
+from support.whispers import Seeded, each_setting, number, person
 
 
 @each_setting
@@ -84,9 +94,9 @@ def test_the_state_to_be_damaged_is_sound() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("sottovoce", 1, "the version of a saved learner must be 5; got 1"),
-        ("sottovoce", 2, "the version of a saved learner must be 5; got 2"),
-        ("sottovoce", 3, "the version of a saved learner must be 5; got 3"),
+        ("sottovoce", 1, "the version of a saved learner must be 6; got 1"),
+        ("sottovoce", 2, "the version of a saved learner must be 6; got 2"),
+        ("sottovoce", 3, "the version of a saved learner must be 6; got 3"),
         ("kind", "release", "must say so in 'kind'"),
         ("reports", [1], "its counts do not fit its populations"),
         ("reports", [-1, 5, 5], "its counts must not be negative"),
@@ -157,7 +167,7 @@ def test_a_state_whose_arrays_have_a_part_missing_or_of_another_shape_is_refused
             "served.precision",
             "prior.precision",
             "shift",
-            "slope_variance",
+            "effect_variance",
             "mass",
             "nodes",
             "paid",
@@ -173,6 +183,23 @@ def test_a_state_with_numbers_that_are_none_is_refused(name: str, text: str) -> 
     row[TOTALS.index(name) if name in TOTALS else 0] = "@"
     with pytest.raises(sv.StateError, match="must be complete and consistent"):
         sv.Learner.from_json(json.dumps(table).replace('"@"', text))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("relevance", [0.0, 1.0]),  # an axis of which nothing can ever be learned
+        ("relevance", [1.5, 1.0]),
+        ("ask", [0, 512, 511]),  # somebody is asked nothing
+        ("ask", [1024, 0, 0]),  # nobody is asked about an axis
+        ("ask", [1025, -1, 0]),
+    ],
+)
+def test_a_state_with_axes_that_cannot_be_is_refused(name: str, value: list[float]) -> None:
+    table = json.loads(SAVED)
+    table["state"][name] = value
+    with pytest.raises(sv.StateError, match="must be complete and consistent"):
+        sv.Learner.from_json(json.dumps(table))
 
 
 def split_node(state: dict[str, Any]) -> int:
@@ -213,8 +240,9 @@ def test_a_state_that_is_no_tree_is_refused(name: str, value: int) -> None:
         ("pair", [1, 1]),
         ("mass", [0.0] * 3),
         ("mass", [-0.1] * 3),
-        ("slope_variance", [0.01, 0.0]),  # a half that must have the very slopes of its parent
-        ("slope_variance", [-0.01, 0.01]),
+        ("effect_variance", [-0.01, 0.01]),
+        ("level_mass", [[-0.1] * 2] * 3),
+        ("level_mass", [[1.1] * 2] * 3),
         ("shift", 2.5),  # further from its parent than a half can be
         ("prior.precision", [[[0.0] * 3] * 3] * 3),  # no precision: nothing can be estimated
         ("votes", [[-1] * 3] * 3),
@@ -293,4 +321,151 @@ def test_a_tree_that_was_smoothed_after_the_last_report_is_refused() -> None:
     (totals,) = table["state"]["totals"]
     totals[TOTALS.index("smoothed")] = totals[TOTALS.index("reports")] + 1
     with pytest.raises(sv.StateError, match="after its last report"):
+        sv.Learner.from_json(json.dumps(table))
+
+
+# --- levels without order -------------------------------------------------------------------------
+
+
+CITIES = 6  # four that are known, others, and none
+
+
+@lru_cache
+def grown_with_levels(epsilon: float) -> sv.Learner:
+    """A learner with features of every kind; at a large ε, one that has split bins by levels.
+
+    Of three arms the first is best in every other city, and nobody can tell the others apart.
+    """
+    experiment = sv.Experiment(
+        arms=["a", "b", "c"],
+        context=[
+            sv.Categorical("city", ["Bern", "Rome", "Oslo", "Lima"], optional=True, other=True),
+            sv.Boolean("new"),
+            sv.Numeric("age", 18, 90, optional=True),
+        ],
+        epsilon=epsilon,
+        horizon=4000,
+        release_every=50,
+        auxiliary=[sv.Population("log", 8.0, 300, (0.4, 0.3, 0.3))],
+    )
+    rng, learner = random.Random(0), sv.Learner(experiment)
+    for count in itertools.count():
+        split_often = len(learner.release().partition.sets) > 1 or epsilon < 2
+        if count > 300 and count % 50 == 30 and split_often:
+            return learner
+        assert count < 5000
+        city = rng.randrange(CITIES)
+        point = ((city + 0.5) / CITIES, rng.choice([0.25, 0.75]), rng.random(), 0.25)
+        logged = rng.random() < 0.3
+        learner.receive(whispered(rng, learner.release(), point, good=city % 2 == 0, logged=logged))
+    raise AssertionError
+
+
+def whispered(
+    rng: random.Random, release: sv.Release, point: tuple[float, ...], *, good: bool, logged: bool
+) -> sv.Report:
+    """The report of someone at a point, on any question about an axis."""
+    path = release.partition.find(point)
+    arm = rng.randrange(3) if logged else rng.choice(release.policies[path].arms)
+    outcome = float(rng.random() < (0.95 if (arm == 0) == good else 0.05))
+    kind, population = (OUTCOME, 1) if logged else (CONTRAST, 0)
+    layout = cell_layout(release, population=population, by_arm=logged)
+    assert layout is not None
+    axis = rng.choice([0, 0, 1, 2, 3])
+    cells = layout.mechanism(axis)
+    rows = slots_of(release.experiment).patterns
+    row = 0 if cells.parts > 1 else rng.randrange(rows[axis + 1] - rows[axis])
+    question = Question(kind, axis, row)
+    secret = Secret(point, path, arm, logged=logged, ranking=())
+    cell, value = true_answer(release, layout, question, secret=secret, outcome=outcome)
+    payload = whisper(cells.mechanism, cell=cell, value=value, draws=Seeded(rng))
+    number_on_wire = question.number(release.experiment)
+    return sv.Report(
+        wire.release_id(release), population, rng.randbytes(16), payload, number_on_wire
+    )
+
+
+SMALL, LARGE = 1.0, 8.0
+
+
+def test_the_states_with_levels_are_of_both_kinds() -> None:
+    """At a small ε answers about levels are rows of signs, at a large one levels are cells."""
+    for epsilon, rows, sets in ((SMALL, {0, 1, 2, 3, 4, 5, 6, 7}, 0), (LARGE, {0}, 2)):
+        learner = grown_with_levels(epsilon)
+        tallies = json.loads(learner.to_json())["tallies"]
+        asked = [question_of(each[2], learner.experiment) for each in tallies if each[1] == 0]
+        assert {each.row for each in asked if each.axis == 0} <= rows
+        assert len({each.row for each in asked}) > (epsilon == SMALL)
+        assert {each.axis for each in asked} == {0, 1, 2, 3}
+        assert len(learner.release().partition.sets) >= sets
+
+
+@pytest.mark.parametrize("epsilon", [SMALL, LARGE])
+def test_a_learner_with_levels_comes_back_as_it_was(epsilon: float) -> None:
+    learner = grown_with_levels(epsilon)
+    text = learner.to_json()
+    again = sv.Learner.from_json(text)
+    assert again.to_json() == text
+    assert again.release() == learner.release()
+    assert again.estimates() == learner.estimates()
+    assert again.status() == learner.status()
+    ours, theirs = whisper_state_of(learner), whisper_state_of(again)
+    totals = ours.totals[0]
+    rows = {"contested": totals.contested, "relevance": 4, "ask": 5, "events": totals.events}
+    for (name, one), (_, other) in zip(arrays_of(ours), arrays_of(theirs), strict=True):
+        used = rows.get(name, 1 if name == "totals" else totals.nodes)
+        assert (one[:used] == other[:used]).all(), name
+    # Both go on alike.
+    rng = random.Random(7)
+    for _ in range(60):
+        point = ((rng.randrange(CITIES) + 0.5) / CITIES, 0.25, rng.random(), 0.75)
+        report = whispered(rng, learner.release(), point, good=True, logged=rng.random() < 0.5)
+        for each in (learner, again):
+            each.receive(report)
+    assert again.to_json() == learner.to_json() != text
+    grown_with_levels.cache_clear()
+
+
+@pytest.mark.parametrize("damage", ["none up", "all up", "another level up", "a level too many"])
+def test_a_state_with_sets_that_are_not_those_of_its_release_is_refused(damage: str) -> None:
+    table = json.loads(grown_with_levels(LARGE).to_json())
+    state = table["state"]
+    node = next(node for node, row in enumerate(state["upper"]) if any(row))
+    row = state["upper"][node]
+    cities = slice(0, CITIES)
+    if damage == "none up":
+        row[cities] = [False] * CITIES
+    elif damage == "all up":
+        row[cities] = [True] * CITIES
+    elif damage == "another level up":
+        row[cities] = [not each for each in row[cities]]
+    else:
+        row.append(True)
+    with pytest.raises(sv.StateError, match="must be complete and consistent"):
+        sv.Learner.from_json(json.dumps(table))
+
+
+@pytest.mark.parametrize("slot", [0, 3, CITIES, CITIES + 1])
+def test_a_state_in_which_people_differ_as_they_cannot_is_refused(slot: int) -> None:
+    """Otherwise a bin might be split into all of its levels and none."""
+    table = json.loads(grown_with_levels(LARGE).to_json())
+    state = table["state"]
+    for node in (0, state["contested"][-1]):
+        damaged = json.loads(json.dumps(table))
+        damaged["state"]["holds"][node][slot] ^= True
+        with pytest.raises(sv.StateError, match="people cannot differ as it says"):
+            sv.Learner.from_json(json.dumps(damaged))
+
+
+@pytest.mark.parametrize("name", ["holds", "upper", "level_mass", "effect_variance", "tallies"])
+def test_a_state_with_too_few_slots_is_refused(name: str) -> None:
+    table = json.loads(grown_with_levels(LARGE).to_json())
+    if name == "tallies":
+        table["tallies"][0][4] = table["tallies"][0][4][:-1]
+    else:
+        rows = table["state"][name]
+        table["state"][name] = [
+            [each[:-1] for each in row] if name == "level_mass" else row[:-1] for row in rows
+        ]
+    with pytest.raises(sv.StateError, match="must be complete and consistent"):
         sv.Learner.from_json(json.dumps(table))

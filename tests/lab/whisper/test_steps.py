@@ -25,6 +25,7 @@ from sottovoce.estimate.whisper.publish import release_of
 from sottovoce.estimate.whisper.state import State, arrays_of, initial_state, with_room
 from sottovoce.estimate.whisper.step import step
 from sottovoce.estimate.whisper.tally import MECHANISM
+from sottovoce.lab.people import features_of
 from sottovoce.lab.whisper import draws, tables
 from sottovoce.lab.whisper import people as kernel
 from sottovoce.shared.whisper.cells import CellLayout, cell_layout
@@ -74,7 +75,7 @@ def test_an_answer_of_the_crowd_has_the_law_that_is_defined(
     experiment = sv.Experiment(
         arms=["a", "b"], context=[sv.Numeric("x", 0, 1)], epsilon=epsilon, horizon=400
     )
-    mechanism = tables.mechanisms(experiment, 0, nodes=whole)[whole].copy()
+    mechanism = tables.mechanisms(experiment, 0, nodes=whole)[-1, whole].copy()
     # NumPy's records have a ``size`` of their own.
     assert (mechanism.cells, mechanism.set_size) == (cells, size)
     a = Fraction(*odds(epsilon))
@@ -128,8 +129,8 @@ class Mirror:
             totals.target += 1
         elif bins > 0:
             fixed, by_arm = self.fixed(m), self.constants.questions[OUTCOME].by_arm
-            usual = fixed.target_mechanisms[bins].variance
-            own = fixed.mechanisms[pairs if by_arm else bins].variance
+            usual = fixed.target_mechanisms[fixed.halves, bins].variance
+            own = fixed.mechanisms[fixed.halves, pairs if by_arm else bins].variance
             totals.paid += kernel.credit(self.constants, usual, own, True)
         if question.kind == REWARD:
             assert m == 0
@@ -147,22 +148,24 @@ class Mirror:
         """Add the values of a report in the kernel's own order of cells."""
         tallies, bins, pairs = self.lay_out(report.population)
         fixed, state, number = self.fixed(report.population), self.state, report.question
-        mechanism = fixed.mechanisms[pairs if question.by_arm else bins]
-        sets = layout.mechanism.mechanism
+        axis = question_of(number, self.experiment).axis
+        variant = fixed.variants[0 if axis is None else 1 + axis]
+        mechanism = fixed.mechanisms[variant, pairs if question.by_arm else bins]
+        sets, width = layout.mechanism(axis).mechanism, layout.mechanism(axis).parts
         assert (sets.cells, sets.size) == (mechanism.cells, mechanism.set_size)
+        assert width == mechanism.parts
         assert isinstance(report.payload, bytes)
         values = unpack(sets, report.payload)
         own = np.zeros(len(tallies.single))
         nodes = {path: node for node, path in enumerate(node_paths(state))}
-        width = 2 if layout.mechanism.halves else 1
         for (path, arm), index in layout.indices.items():
             node = nodes[path]
             cell = tallies.first[node, int(question.by_arm)]
             cell += 0 if arm is None else state.live[node, :arm].sum()
             # A release has its arms in order, the kernel its champion first.
             other = question.kind == CONTRAST and state.pair[node, 0] > state.pair[node, 1]
-            for half in range(width):
-                own[width * cell + half] = values[width * index + half] * (-1 if other else 1)
+            for part in range(width):
+                own[width * cell + part] = values[width * index + part] * (-1 if other else 1)
         tallies.answers[number] += 1
         if question.ranked or (self.constants.certified and number == 0):
             tallies.single[:] = own
@@ -198,6 +201,7 @@ def assert_same(ours: State, theirs: State) -> None:
     """Whole numbers are equal, and others but for rounding, wherever anything is in use."""
     totals = ours.totals[0]
     rows = {"contested": totals.contested, "events": totals.events, "totals": 1}
+    rows |= {"relevance": len(ours.relevance), "ask": len(ours.ask)}
     for (name, one), (_, other) in zip(arrays_of(ours), arrays_of(theirs), strict=True):
         used = rows.get(name, totals.nodes)
         for field in one.dtype.names or (...,):
@@ -209,20 +213,39 @@ def assert_same(ours: State, theirs: State) -> None:
                 assert a.tolist() == b.tolist(), f"{name} {field}"
 
 
+def features(rng: np.random.Generator, *, numbers: bool) -> list[Any]:
+    """A few features: numbers alone, or one of every kind, in any order."""
+    if numbers:
+        return [sv.Numeric(f"x{axis}", 0, 1) for axis in range(rng.integers(1, 4))]
+    kinds = [
+        sv.Categorical(
+            "city", ["Bern", "Rome", "Oslo"], optional=True, other=bool(rng.random() < 0.5)
+        ),
+        sv.Categorical("browser", ["a", "b", "c"]),
+        sv.Boolean("new", optional=bool(rng.random() < 0.5)),
+        sv.Ordinal("activity", ["low", "middling", "high"]),
+        sv.Numeric("age", 18, 90, optional=True),
+    ]
+    return [kinds[index] for index in rng.permutation(5)[: rng.integers(1, 4)]]
+
+
+@pytest.mark.parametrize("numbers", [True, False], ids=["numbers", "every kind"])
 @pytest.mark.parametrize("method", slow_but([WHISPER], [WHISPER, CERTIFIED, PUBLIC]), ids=str)
 def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
-    method: sv.Whisper,
+    method: sv.Whisper, numbers: bool
 ) -> None:
     outcomes: Counter[str] = Counter()
     smoothed = told = 0
     shares: set[int] = set()
+    sets = 0
+    parts: Counter[tuple[bool, bool]] = Counter()  # of levels, by whether they are cells
     for seed in range(25):
         rng = np.random.default_rng(seed)
-        arms, d = int(rng.integers(2, 5)), int(rng.integers(1, 4))
+        arms = int(rng.integers(2, 5))
         epsilons = [0.5, 1.0, 2.0, 8.0, 1024.0]
         experiment = sv.Experiment(
             arms=[f"{k}" for k in range(arms)],
-            context=[sv.Numeric(f"x{axis}", 0, 1) for axis in range(d)],
+            context=features(rng, numbers=numbers),
             epsilon=epsilons[seed % 5],
             horizon=400,
             auxiliary=[
@@ -243,8 +266,9 @@ def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
             release = learner.release()
             m = int(rng.integers(len(experiment.populations))) if rng.random() < 0.4 else 0
             device = sv.Device(release, population=experiment.populations[m].name, public_arms=True)
-            context = {f"x{axis}": float(rng.random()) for axis in range(d)}
-            quarter = means[int(4 * context["x0"])]
+            point = rng.random(experiment.dimension)
+            context = features_of(experiment, point)
+            quarter = means[int(4 * point[0])]
             if m > 0:
                 arm = int(rng.integers(arms))
                 reward = float(rng.random() < quarter[arm])
@@ -253,6 +277,9 @@ def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
                 arm = int(device.choose(context))
                 report = device.report(reward=float(rng.random() < quarter[arm]))
             mirror.add(report, release)
+            asked = question_of(report.question, experiment)
+            if asked.axis is not None and mirror.constants.axes.levels[asked.axis]:
+                parts[asked.row > 0, m > 0] += 1
             learner.receive(report)
             if count % experiment.release_every == 0:
                 mirror.step()
@@ -260,10 +287,15 @@ def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
                 now = learner.release()
                 assert release_of(experiment, mirror.state) == now
                 shares.add(now.reward_share)
+        sets += len(learner.release().partition.sets)
         outcomes.update(type(dated.event).__name__ for dated in learner.history())
         smoothed += int(mirror.state.totals[0].smoothed > 0)
         told += int(mirror.state.totals[0].audit_answers)
     assert outcomes["Split"] > 20
+    assert (sets > 5) == (not numbers)  # bins were split by levels, too
+    assert (
+        min(parts[rows, logged] for rows in (False, True) for logged in (False, True)) > 20
+    ) == (not numbers)
     assert smoothed > 5  # both have gone through the tree
     assert told > 500  # and people have told both how it went
     assert {0, 24} <= shares
@@ -276,7 +308,7 @@ def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
 def test_where_arms_are_equal_the_kernel_and_the_learner_choose_the_same() -> None:
     """Arms of which nobody has told anything yet are tied, and rounding must not decide."""
     mechanism = np.zeros(1, dtype=MECHANISM).view(np.recarray)[0]
-    mechanism.signal, mechanism.noise, mechanism.inside = 0.46, 4.7, 4.7
+    mechanism.signal, mechanism.noise, mechanism.inside, mechanism.parts = 0.46, 4.7, 4.7, 1
     for seed in range(200):
         rng = np.random.default_rng(seed)
         experiment = sv.Experiment(
@@ -290,7 +322,7 @@ def test_where_arms_are_equal_the_kernel_and_the_learner_choose_the_same() -> No
         for kind in (CONTRAST, LEVEL):
             count = float(rng.integers(1, 60))
             whole = float(rng.integers(-2, 3))
-            told = Answers(0, 0, 0, 0, 1, count, whole, whole)
+            told = Answers(0, 0, -1, 0, 0, 1, count, np.array([whole]))
             add_answers(ours, known, mechanism, known.questions[kind], told)
         ours.totals[0].reports = ours.totals[0].served = 60
         theirs = copy_of(ours)

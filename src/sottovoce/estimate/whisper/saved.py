@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from sottovoce.estimate.tree import node_paths
-from sottovoce.estimate.whisper.constants import Constants
+from sottovoce.estimate.whisper.constants import Constants, constants
+from sottovoce.estimate.whisper.split import inherit_slots
 from sottovoce.estimate.whisper.state import TOTALS, State, arrays_of, initial_state, with_room
 from sottovoce.shared.release import Release
 
@@ -22,9 +23,9 @@ def state_to_table(state: State) -> dict[str, Any]:
     }
 
 
-def state_from_table(table: dict[str, Any], constants: Constants) -> State:
+def state_from_table(table: dict[str, Any], fixed: Constants) -> State:
     """Read a state; one that is incomplete or inconsistent raises ValueError or the like."""
-    state = initial_state(constants)
+    state = initial_state(fixed)
     (totals,) = table["totals"]
     state.totals[0] = tuple(totals)
     counts = state.totals[0]
@@ -34,7 +35,7 @@ def state_from_table(table: dict[str, Any], constants: Constants) -> State:
         raise ValueError("its totals are not counts")
     if counts.smoothed > counts.reports:
         raise ValueError("its tree was smoothed after its last report")
-    state = with_room(state, constants)
+    state = with_room(state, fixed)
     for name, array in arrays_of(state):
         if name != _DERIVED:
             _fill(name, array[: _rows(state, name)], table[name])
@@ -45,7 +46,7 @@ def state_from_table(table: dict[str, Any], constants: Constants) -> State:
     for node in range(nodes):
         if child[node] != node:
             # A bin that is split by levels has no middle.
-            levels = constants.axes.levels[tree.axis[node]]
+            levels = fixed.axes.levels[tree.axis[node]]
             tree.middle[node] = np.inf if levels else tree.edges[node, tree.axis[node]].mean()
     return state
 
@@ -85,6 +86,7 @@ def check_state(state: State, release: Release) -> None:
             raise ValueError("its boxes are not those of its release")
         slots = np.concatenate([[True], state.holds[node]])
         np.linalg.cholesky(state.prior.precision[node][slots])
+    _check_slots(state, constants(release.experiment))
     if (state.mass[:nodes] <= 0).any() or (state.mass[:nodes] > 1).any():
         raise ValueError("its shares of people must lie in (0, 1]")
     if (state.effect_variance[:nodes] < 0).any() or (np.abs(state.shift[:nodes]) > 2).any():
@@ -102,6 +104,18 @@ def check_state(state: State, release: Release) -> None:
         arms = (event.arm, event.winner) if event.axis < 0 else ()
         if not known or not all(0 <= each < state.live.shape[1] for each in arms):
             raise ValueError("it has an event that cannot be")
+
+
+def _check_slots(state: State, fixed: Constants) -> None:
+    """Check that people of each bin differ in the slots that its splits have left, and no others."""
+    given = state.holds.copy()
+    state.holds[0] = True
+    for node in range(state.totals[0].nodes):
+        for side in range(2 if state.tree.child[node] != node else 0):
+            part = state.tree.child[node] + side
+            inherit_slots(state, fixed, node, part, state.tree.axis[node], side)
+    if (state.holds != given).any():
+        raise ValueError("it has a bin whose people cannot differ as it says")
 
 
 def _rows(state: State, name: str) -> int:
