@@ -12,7 +12,6 @@ from factories import experiment, whispering
 from factories import grown as ldpmab_grown
 from sottovoce.shared import wire
 from sottovoce.shared.experiment import canonical_json
-from sottovoce.shared.schema import Feature
 from sottovoce.shared.whisper.questions import Question, question_of
 from support.whispers import each_setting, send
 
@@ -253,9 +252,9 @@ def test_the_other_method_knows_no_sets() -> None:
         sv.Release.from_table(asking)
 
 
-def levels_of(*counts: int) -> list[Feature]:
+def levels_of(*counts: int) -> list[sv.Categorical]:
     """Features with so many levels each."""
-    names = [f"level {number}" for number in range(max(counts))]
+    names = tuple(f"level {number}" for number in range(max(counts)))
     return [sv.Categorical(f"x{j}", names[:count]) for j, count in enumerate(counts)]
 
 
@@ -266,7 +265,7 @@ def test_an_experiment_with_more_questions_than_two_bytes_number_is_refused() ->
             experiment(context=levels_of(*counts), method="whisper")
         # Levels in order take one question each kind, and the other method asks none.
         assert experiment(context=levels_of(*counts)).dimension == len(counts)
-        ordinal = [sv.Ordinal(each.name, each.levels) for each in levels_of(*counts)]  # type: ignore[union-attr]
+        ordinal = [sv.Ordinal(each.name, each.levels) for each in levels_of(*counts)]
         assert experiment(context=ordinal, method="whisper").dimension == len(counts)
     numbers = [sv.Numeric(f"number {j}", 0, 1) for j in range(4)]
     most = [*levels_of(*[1024] * 7, 512, 256, 128, 64, 32, 16, 8, 4), *numbers[:3]]
