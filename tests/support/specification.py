@@ -390,11 +390,13 @@ def question_shares(
         ways = [
             [n for n, (j, _) in enumerate(patterns) if j == axis] for axis in range(len(levels))
         ]
+        mechanism = asked(release, first, population).mechanism
+        assert mechanism is not None
         known_parts = []  # of the mechanism of each axis
         for numbers in ways:
-            mechanism = asked(release, first + numbers[0], population).mechanism
-            assert mechanism is not None
-            known_parts.append(mechanism.parts)
+            along = asked(release, first + numbers[0], population).mechanism
+            assert along is not None
+            known_parts.append(along.parts)
         mass = ask[0]
         if any(parts == 2 and not count for parts, count in zip(known_parts, levels, strict=True)):
             mass = 0

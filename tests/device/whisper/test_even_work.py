@@ -2,14 +2,22 @@
 
 import itertools
 import secrets
+import sys
+from collections.abc import Callable
+from functools import partial
+from types import FrameType
 from typing import Any
 
 import pytest
 
 import sottovoce as sv
-from factories import ARMS, four_bins, unit_cube
+from factories import ARMS, experiment, four_bins, uniform, unit_cube
+from sottovoce.device.method import Secret
+from sottovoce.device.whisper.answer import part_and_sign, true_answer
 from sottovoce.device.whisper.subset import whisper
-from sottovoce.shared.whisper.questions import Question, questions_of
+from sottovoce.shared.partition import Partition
+from sottovoce.shared.whisper.cells import cell_layout
+from sottovoce.shared.whisper.questions import Kind, Question, question_of, questions_of
 from sottovoce.shared.whisper.subset import SignedSubset, signed_subset, unpack
 from sottovoce.shared.wire import report_from_bytes, report_to_bytes
 
@@ -151,11 +159,107 @@ def test_a_logged_row_takes_the_same_draws_as_any_other(
     assert len(seen) == 1
 
 
+# --- levels ---------------------------------------------------------------------------------------
+
+CITIES = ("Rome", "Oslo", "Bern", "Kyiv", "Lima")
+
+
+def cities(*, epsilon: float) -> sv.Release:
+    """Bins that are sets of cities: two contested ones and a settled one; the city may be missing.
+
+    Almost everybody is asked about the city.
+    """
+    public = experiment(
+        context=[sv.Numeric("age", 18, 90), sv.Categorical("city", CITIES, optional=True)],
+        epsilon=epsilon,
+        method="whisper",
+        auxiliary=[sv.Population("clinic-b", epsilon, 10)],
+    )
+    sets = {"": frozenset({1, 2, 5}), "0": frozenset({4})}
+    partition = Partition(2, {"": 1, "0": 1}, (0, 6), sets)
+    bins = (uniform("00", 0, 2), uniform("01", 1), uniform("1", 0, 1))
+    return sv.Release(public, 1, partition, bins, 0, (12, 12, 1000))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
+def test_every_level_takes_the_same_draws(drawn: list[tuple[str, int]], epsilon: float) -> None:
+    release = cities(epsilon=epsilon)
+    served, logged = set(), set()
+    for city, reward in itertools.product((*CITIES, None), REWARDS):
+        context = {"age": 30, "city": city}
+        device = sv.Device(release)
+        drawn.clear()
+        device.choose(context)
+        question = device.report(reward=reward).question
+        assert question_of(question, release.experiment).axis == 1
+        served.add(tuple(drawn))
+        for arm in ARMS:
+            drawn.clear()
+            sv.Device(release, population="clinic-b").report_logged(
+                context, arm=arm, reward=0.0 if reward is None else reward
+            )
+            logged.add(tuple(drawn))
+    drawn.clear()
+    sv.Device(release, population="clinic-b").report_nothing_logged()
+    logged.add(tuple(drawn))
+    assert len(served) == len(logged) == 1
+    # The row is drawn where levels are no cells.
+    assert (("below", 8) in drawn) == (epsilon == 0.5)
+
+
+def steps_of(function: Callable[..., Any], *arguments: Any, **more: Any) -> tuple[Any, ...]:
+    """Every line of the package that a call runs, in order."""
+    seen: list[tuple[str, int]] = []
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        if "sottovoce" not in frame.f_code.co_filename:
+            return None
+        seen.append((frame.f_code.co_name, frame.f_lineno))
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        function(*arguments, **more)
+    finally:
+        sys.settrace(before)
+    return tuple(seen)
+
+
+@pytest.mark.parametrize("levels", [3, 6, 1024])
+def test_the_part_and_the_sign_of_every_level_take_the_same_steps(levels: int) -> None:
+    for row in (0, 1, levels - 1):
+        ways = {
+            steps_of(part_and_sign, (level + 0.5) / levels, 0.5, levels, row)
+            for level in range(levels)
+        }
+        (way,) = ways
+        assert {name for name, _ in way} >= {"part_and_sign", "pattern_sign"}
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
+def test_the_true_answer_of_every_level_takes_the_same_steps(epsilon: float) -> None:
+    """Also where the bin is settled, and where there is nothing to tell."""
+    release = cities(epsilon=epsilon)
+    layout = cell_layout(release, population=0, by_arm=False)
+    assert layout is not None
+    row = 5 if layout.mechanism(1).parts == 1 else 0
+    for _ in range(2):  # the first time, what is kept is worked out
+        ways = set()
+        for level, outcome in itertools.product(range(6), (None, 0.0, 1.0)):
+            point = (0.3, (level + 0.5) / 6)
+            secret = Secret(point, release.partition.find(point), 1)
+            asked = Question(Kind.MASS, 1, row)
+            answer = partial(true_answer, release, layout, asked)
+            ways.add(steps_of(answer, secret=secret, outcome=outcome))
+    assert len(ways) == 1
+
+
 @pytest.mark.parametrize("arms", [2, 3])
 def test_every_question_of_the_largest_context_has_a_number_that_fits(arms: int) -> None:
-    experiment = unit_cube(arms=arms, d=1000, behaviours=(None,))
-    for kind in questions_of(experiment):
-        number = Question(kind, 999).number(experiment)
+    largest = unit_cube(arms=arms, d=1000, behaviours=(None,))
+    for kind in questions_of(largest):
+        number = Question(kind, 999).number(largest)
         report = sv.Report(bytes(12), 0, bytes(16), b"", number, ())
         assert report_from_bytes(report_to_bytes(report)).question == number
 

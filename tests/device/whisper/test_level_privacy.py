@@ -200,8 +200,8 @@ def test_the_answers_of_all_rows_together_measure_each_level_by_itself(
     matrix, code = hadamard(4), Code()
     for secret, y in people_of(release):
         law = code.law(release, (secret, y))
-        said = {coins: each for coins, each in about_levels(law, release).items()}
-        said = {coins: each for coins, each in said.items() if coins[0] in numbers}
+        about = about_levels(law, release)
+        said = {coins: each for coins, each in about.items() if coins[0] in numbers}
         means = means_of(said, release, by_arm=False)
         value = Fraction(0)
         settled = release.policies[secret.path].settled

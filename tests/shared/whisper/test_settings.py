@@ -12,6 +12,7 @@ from factories import experiment, whispering
 from factories import grown as ldpmab_grown
 from sottovoce.shared import wire
 from sottovoce.shared.experiment import canonical_json
+from sottovoce.shared.whisper.questions import Question, question_of
 from support.whispers import each_setting, send
 
 
@@ -171,6 +172,141 @@ def test_a_release_that_asks_where_there_is_nothing_to_check_is_refused(share: A
         with pytest.raises(sv.WireError, match="must be a whole number from 0 to 0") as caught:
             wire.release_from_json(text)
         assert caught.value.reason is sv.Rejection.MALFORMED
+
+
+def with_ask(ask: Any, **settings: Any) -> str:
+    """The text of a first release with other shares of axes; None leaves them out."""
+    table = json.loads(wire.release_to_json(sv.Learner(whispering(**settings)).release()))
+    assert sum(table.pop("ask")) == 1024
+    return canonical_json(table | ({} if ask is None else {"ask": ask})).decode()
+
+
+@pytest.mark.parametrize(
+    "ask", [[1023, 0, 1], [1023, 1, 0], [0, 1024, 0], [0, 512, 512], [704, 160, 160]]
+)
+def test_how_many_are_asked_about_each_axis_survives_the_wire(ask: list[int]) -> None:
+    release = wire.release_from_json(with_ask(ask))
+    assert release.ask == tuple(ask)
+    assert wire.release_to_json(release) == with_ask(ask)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        None,
+        [],
+        [1024],
+        [512, 512],
+        [704, 160, 80, 80],
+        [1024, 0, 0],  # nobody is asked about an axis
+        [704, 160, 161],
+        [704, 160, 159],
+        [1024, 160, -160],
+        [-1, 1024, 1],
+        [0, 0, 0],
+        [1023, True, False],
+        [1023, 1, False],
+        [704.0, 160.0, 160.0],
+        [704, 160, 160.0],
+        ["704", "160", "160"],
+        [[704], [160], [160]],
+        [None, 512, 512],
+        "abc",
+        {"704": 160},
+        {},
+        704,
+        True,
+    ],
+)
+def test_a_release_with_impossible_shares_of_axes_is_refused(ask: Any) -> None:
+    wire.release_from_json(with_ask([704, 160, 160]))
+    with pytest.raises(sv.WireError) as caught:
+        wire.release_from_json(with_ask(ask))
+    assert caught.value.reason is sv.Rejection.MALFORMED
+
+
+@pytest.mark.parametrize("ask", [[704, 160, 160], [0, 1024, 0], [0], [0, 0, 0]])
+def test_the_other_method_asks_about_no_axis(ask: list[int]) -> None:
+    text = wire.release_to_json(ldpmab_grown().release())
+    assert "ask" not in json.loads(text)
+    told = canonical_json(json.loads(text) | {"ask": ask}).decode()
+    with pytest.raises(sv.WireError, match="ask must be left out for this method") as caught:
+        wire.release_from_json(told)
+    assert caught.value.reason is sv.Rejection.MALFORMED
+
+
+def test_the_other_method_knows_no_sets() -> None:
+    context = [sv.Categorical("city", ("Rome", "Oslo", "Bern"))]
+    table = sv.Learner(experiment(context=context)).release().to_table()
+    bins = [{"bin": path, "arms": [0, 1], "propensities": [0.5, 0.5]} for path in "01"]
+    table |= {"cuts": {"": 0}, "bins": bins}
+    assert sv.Release.from_table(table).partition.levels == ()
+    with pytest.raises(sv.WireError, match="for each bin that is split by levels, and no other"):
+        sv.Release.from_table(table | {"sets": {"": [1]}})
+    # With whisper it is the other way round.
+    asking = sv.Learner(experiment(context=context, method="whisper")).release().to_table()
+    asking |= {"cuts": {"": 0}, "bins": bins, "sets": {"": [1]}}
+    assert sv.Release.from_table(asking).partition.sets == {"": {1}}
+    del asking["sets"]
+    with pytest.raises(sv.WireError, match="for each bin that is split by levels"):
+        sv.Release.from_table(asking)
+
+
+def levels_of(*counts: int) -> list[sv.Categorical]:
+    """Features with so many levels each."""
+    names = tuple(f"level {number}" for number in range(max(counts)))
+    return [sv.Categorical(f"x{j}", names[:count]) for j, count in enumerate(counts)]
+
+
+def test_an_experiment_with_more_questions_than_two_bytes_number_is_refused() -> None:
+    """There are eight kinds: 8192 patterns fit, and not one more."""
+    for counts in ([1000] * 8, [1024] * 7 + [1000], [513] * 8):
+        with pytest.raises(sv.ExperimentError, match="reports number their questions in two bytes"):
+            experiment(context=levels_of(*counts), method="whisper")
+        # Levels in order take one question each kind, and the other method asks none.
+        assert experiment(context=levels_of(*counts)).dimension == len(counts)
+        ordinal = [sv.Ordinal(each.name, each.levels) for each in levels_of(*counts)]
+        assert experiment(context=ordinal, method="whisper").dimension == len(counts)
+    numbers = [sv.Numeric(f"number {j}", 0, 1) for j in range(4)]
+    most = [*levels_of(*[1024] * 7, 512, 256, 128, 64, 32, 16, 8, 4), *numbers[:3]]
+    allowed = experiment(context=most, method="whisper")
+    last = Question(7, len(most) - 1).number(allowed)
+    assert last == 2**16 - 1
+    with pytest.raises(sv.ExperimentError, match="in two bytes"):
+        experiment(context=[*most, numbers[3]], method="whisper")
+    report = sv.Report(bytes(12), 0, bytes(16), b"", last, ())
+    assert wire.report_from_bytes(wire.report_to_bytes(report)).question == last
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_a_device_reports_on_1000_levels(epsilon: float) -> None:
+    """The set is no longer than the cells make it: 1,000 levels of two bins, and elsewhere."""
+    public = experiment(context=levels_of(1000, 3), epsilon=epsilon, method="whisper")
+    table = sv.Learner(public).release().to_table()
+    two = {"arms": [0, 1], "propensities": [0.5, 0.5], "waiting": [2]}
+    table |= {
+        "cuts": {"": 0},
+        "sets": {"": list(range(0, 1000, 2))},
+        "bins": [{"bin": path, **two} for path in "01"],
+        "ask": [24, 900, 100],
+        "sottovoce": 3,
+        "kind": "release",
+    }
+    release = wire.release_from_json(canonical_json(table).decode())
+    rows = set()
+    for level in (0, 1, 500, 999) * 5:
+        device = sv.Device(release)
+        context = {"x0": f"level {level}", "x1": "level 2"}
+        device.choose(context)
+        point = ((level + 0.5) / 1000, 2.5 / 3)
+        assert release.partition.find(point) == str((level + 1) % 2)
+        data = wire.report_to_bytes(device.report(reward=1.0))
+        assert len(data) < 64
+        question = question_of(wire.report_from_bytes(data).question, public)
+        rows |= {question.row} if question.axis == 0 else set()
+        assert question.row < 1024
+    # At a small ε rows are drawn below 1024: 10 or more in vain once in 10^20 runs.
+    assert len(rows) > 3 if epsilon == 1.0 else rows == {0}
 
 
 def test_a_share_of_nobody_is_left_out() -> None:
