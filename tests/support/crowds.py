@@ -149,7 +149,7 @@ class EveryKind(Lopsided):
     dimension: int = 3
     features: tuple[Feature, ...] = (
         sv.Numeric("x", 0, 1, optional=True),
-        sv.Categorical("city", ["Bern", "Rome", "Oslo", "Lima"]),
+        sv.Categorical("city", ("Bern", "Rome", "Oslo", "Lima")),
     )
 
     def contexts(self, rng: np.random.Generator, n: int) -> Floats:

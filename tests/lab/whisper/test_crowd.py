@@ -23,7 +23,7 @@ from sottovoce.device.whisper import answer
 from sottovoce.estimate.whisper.state import State
 from sottovoce.lab.simulation import Auxiliary
 from sottovoce.lab.whisper import tables
-from sottovoce.shared.whisper import questions
+from sottovoce.shared.whisper import questions, tuning
 from sottovoce.shared.whisper.cells import cell_layout
 from support.crowds import (
     CERTIFIED,
@@ -175,7 +175,7 @@ def test_devices_that_ask_slightly_more_about_axes_are_told_apart() -> None:
 
 @pytest.mark.slow
 def test_devices_that_ask_slightly_more_rows_about_axes_are_told_apart() -> None:
-    share = answer.LOGGED_FEATURE_SHARE + 24
+    share = tuning.LOGGED_FEATURE_SHARE + 24
     shows = differ_from_the_crowd(LOGGED, answer, "LOGGED_FEATURE_SHARE", share)
     assert "logged.precision" in shows
 

@@ -219,11 +219,11 @@ def features(rng: np.random.Generator, *, numbers: bool) -> list[Any]:
         return [sv.Numeric(f"x{axis}", 0, 1) for axis in range(rng.integers(1, 4))]
     kinds = [
         sv.Categorical(
-            "city", ["Bern", "Rome", "Oslo"], optional=True, other=bool(rng.random() < 0.5)
+            "city", ("Bern", "Rome", "Oslo"), optional=True, other=bool(rng.random() < 0.5)
         ),
-        sv.Categorical("browser", ["a", "b", "c"]),
+        sv.Categorical("browser", ("a", "b", "c")),
         sv.Boolean("new", optional=bool(rng.random() < 0.5)),
-        sv.Ordinal("activity", ["low", "middling", "high"]),
+        sv.Ordinal("activity", ("low", "middling", "high")),
         sv.Numeric("age", 18, 90, optional=True),
     ]
     return [kinds[index] for index in rng.permutation(5)[: rng.integers(1, 3)]]

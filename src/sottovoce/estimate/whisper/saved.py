@@ -107,7 +107,7 @@ def check_state(state: State, release: Release) -> None:
 
 
 def _check_slots(state: State, fixed: Constants) -> None:
-    """Check that people of each bin differ in the slots that its splits have left, and no others."""
+    """Check that people of each bin can differ in the slots that its splits have left."""
     given = state.holds.copy()
     state.holds[0] = True
     for node in range(state.totals[0].nodes):
