@@ -23,9 +23,11 @@ from sottovoce.estimate.whisper.publish import release_of
 from sottovoce.estimate.whisper.split import split
 from sottovoce.estimate.whisper.state import State, arrays_of, initial_state
 from sottovoce.lab.driver import Driver
-from sottovoce.lab.environments import Rows, behaviour, draw_people
+from sottovoce.lab.environments import Rows, behaviour, draw_people, schema_of
+from sottovoce.lab.people import features_of
 from sottovoce.lab.simulation import Auxiliary
 from sottovoce.lab.whisper.policy import WhisperPolicy
+from sottovoce.shared.schema import Feature
 from sottovoce.shared.wire import release_id
 from support.insides import copy_of, whisper_state_of
 from support.people import meet
@@ -77,7 +79,7 @@ class Setting:
         arms = self.environment.arms
         return sv.Experiment(
             arms=[f"arm {k}" for k in range(arms)],
-            context=[sv.Numeric(f"x{j}", 0, 1) for j in range(self.environment.dimension)],
+            context=schema_of(self.environment),
             epsilon=self.epsilon,
             horizon=self.people,
             method=self.method,
@@ -95,14 +97,14 @@ class Setting:
 
     def with_devices(self, learner: sv.Learner, rng: np.random.Generator) -> float:
         """The rows of all logs, then the target's users, one device each; return the regret."""
-        arms, names = self.environment.arms, [each.name for each in learner.experiment.context]
+        arms = self.environment.arms
         for m, log in enumerate(self.rows, start=1):
             contexts, means, outcomes = draw_people(self.environment, rng, log.users)
             if len(outcomes) == 0:
                 outcomes = (rng.random(means.shape) < means).astype(float)
             logged = rng.choice(arms, size=log.users, p=behaviour(arms, log.kappa))
             for i, arm in enumerate(logged):
-                row = dict(zip(names, contexts[i].tolist(), strict=True))
+                row = features_of(learner.experiment, contexts[i])
                 device = sv.Device(learner.release(), population=f"log {m}", public_arms=True)
                 reward = float(outcomes[i, arm])
                 learner.receive(device.report_logged(row, arm=f"arm {arm}", reward=reward))
@@ -140,21 +142,52 @@ class TwoArms(Lopsided):
         return super().means(contexts)[:, :2]
 
 
+@dataclass(frozen=True)
+class EveryKind(Lopsided):
+    """The same, with a number that may be missing, and four cities with unequally many people."""
+
+    dimension: int = 3
+    features: tuple[Feature, ...] = (
+        sv.Numeric("x", 0, 1, optional=True),
+        sv.Categorical("city", ("Bern", "Rome", "Oslo", "Lima")),
+    )
+
+    def contexts(self, rng: np.random.Generator, n: int) -> Floats:
+        missing = rng.random(n) < 0.3
+        x = np.where(missing, 0.0, rng.random(n) ** 1.4)
+        city = rng.choice(4, n, p=[0.4, 0.1, 0.3, 0.2])
+        return np.stack([x, np.where(missing, 0.75, 0.25), (city + 0.5) / 4], axis=1)
+
+    def means(self, contexts: Floats) -> Floats:
+        x, _, city = contexts.T
+        odd = (city * 4).astype(int) % 2
+        return np.stack([0.9 - 0.5 * odd, 0.1 + 0.2 * x + 0.4 * odd, 0.3 + 0.2 * x], axis=1)
+
+
 def root(experiment: sv.Experiment) -> State:
     return initial_state(constants(experiment))
 
 
 def tree(experiment: sv.Experiment) -> State:
-    """Eight bins: two are settled, arms are gone in some, and pairs stand in any order."""
+    """Eight bins: two are settled, arms are gone in some, and pairs stand in any order.
+
+    Axes take turns; where levels have no order, every other one goes up.
+    """
     known = constants(experiment)
     state = initial_state(known)
-    groups, d, arms = state.mass.shape[1], known.dimension, known.arms
+    groups, arms, slots = state.mass.shape[1], known.arms, state.holds.shape[1]
     for node in range(7):
-        halves = np.full((groups, d), 0.45)
-        people = BinShares(state.mass[node].copy(), halves, np.zeros((groups, arms)))
-        nothing, slopes = np.zeros((d, arms)), np.tile(np.eye(arms) / 100, (d, 1, 1))
-        believed = BinEstimate(np.zeros(arms), np.eye(arms) / 100, nothing, slopes, people)
-        split(state, node, int(state.tree.depth[node]) % d, believed)
+        axis = int(state.tree.depth[node]) % known.dimension
+        part = np.full((groups, slots), 0.45)
+        for each, levels in enumerate(known.axes.levels):
+            first = known.axes.slots[each]
+            part[:, first : first + levels] = 1 / max(levels, 1)
+        first, levels = known.axes.slots[axis], known.axes.levels[axis]
+        state.upper[node, first : first + levels] = np.arange(levels) % 2 == 1
+        people = BinShares(state.mass[node].copy(), part, np.zeros((groups, arms)))
+        nothing, effects = np.zeros((slots, arms)), np.tile(np.eye(arms) / 100, (slots, 1, 1))
+        believed = BinEstimate(np.zeros(arms), np.eye(arms) / 100, nothing, effects, people)
+        split(state, known, node, axis, believed)
     pairs = [(1, 0), (0, 2), (1, 1), (2, 1), (0, 1), (2, 2), (2, 0), (1, 2)]
     if arms == 2:
         pairs = [(1, 0), (0, 1), (1, 1), (1, 0), (0, 1), (0, 0), (0, 1), (1, 0)]

@@ -33,7 +33,7 @@ def with_levels(
 ) -> sv.Experiment:
     """A feature for each entry: so many levels without order, or a number for 0."""
     features = [
-        sv.Categorical(f"x{j}", [f"level {level}" for level in range(count)])
+        sv.Categorical(f"x{j}", tuple(f"level {level}" for level in range(count)))
         if count
         else sv.Numeric(f"x{j}", 0, 1)
         for j, count in enumerate(levels)

@@ -209,7 +209,7 @@ def known_axis(
     along: dict[tuple[int, int], tuple[float, float]],
     rest: float,
 ) -> int | None:
-    """The axis along which some gap varies most, if there are few or it is known from the others."""
+    """The axis along which some gap varies most, if it is known from the others or they are few."""
     (_, axis), (seen, own) = max(along.items(), key=lambda each: each[1][0] + 0.3 * each[1][1])
     doubts = max(sum(along[k, j][1] for j in range(known.dimension)) for k, _ in along)
     slots, levels = state.holds.shape[1], max(int(known.axes.levels[axis]), 1)

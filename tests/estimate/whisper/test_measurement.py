@@ -352,8 +352,9 @@ def test_answers_about_levels_are_unbiased(epsilon: float, kind: int) -> None:
     level = rng.choice(3, PEOPLE, p=WORLD)
     arm = rng.integers(0, 2, PEOPLE)
     outcome = rng.random(PEOPLE) < 0.5 + GAPS[level, arm]
-    value = {MASS: 1.0, LEVEL: 2.0 * outcome - 1, CONTRAST: (2.0 * outcome - 1) * (1 - 2 * arm)}
-    value = np.broadcast_to(value[kind], PEOPLE)
+    good = 2.0 * outcome - 1
+    values: dict[int, Any] = {MASS: 1.0, LEVEL: good, CONTRAST: good * (1 - 2 * arm)}
+    value = np.broadcast_to(values[kind], PEOPLE)
     rows = rng.integers(0, 4, PEOPLE) if cells.parts == 1 else np.zeros(PEOPLE, dtype=int)
     signs = np.array([[sign_of(row, each) for each in range(3)] for row in range(4)])
     for row in np.unique(rows):
@@ -392,8 +393,8 @@ def sums_of_sets(
     other = rng.integers(0, 7, len(cell))
     other = other + (other >= own)
     said = np.where(right, own, other)
-    sums: Floats = np.bincount(said // 2, weights=2.0 * (said % 2) - 1, minlength=4)
-    return sums
+    sums = np.bincount(said // 2, weights=2.0 * (said % 2) - 1, minlength=4)
+    return sums.astype(np.float64)
 
 
 def test_before_the_first_report_means_have_a_spread_of_a_quarter_and_effects_of_a_fifth() -> None:

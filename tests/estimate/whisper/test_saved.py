@@ -339,7 +339,7 @@ def grown_with_levels(epsilon: float) -> sv.Learner:
     experiment = sv.Experiment(
         arms=["a", "b", "c"],
         context=[
-            sv.Categorical("city", ["Bern", "Rome", "Oslo", "Lima"], optional=True, other=True),
+            sv.Categorical("city", ("Bern", "Rome", "Oslo", "Lima"), optional=True, other=True),
             sv.Boolean("new"),
             sv.Numeric("age", 18, 90, optional=True),
         ],

@@ -124,9 +124,9 @@ class Joint:
 
 
 def joint(state: State, known: Constants) -> Joint:
-    """Write the model out: a half is its parent ± an effect, and has 3/4 of its effects and some own.
+    """Write the model out: a half is its parent ± an effect.
 
-    Along the split it has half of that.
+    It has 3/4 of its parent's effects and some of its own; along the split, half of that.
     """
     nodes, arms, d = int(state.totals[0].nodes), known.arms, known.dimension
     width, one = arms * (1 + d), np.eye(arms)
@@ -309,7 +309,8 @@ def expected_anew(state: State, law: Joint, half: int, node: int, j: int) -> flo
     square = centred_square(mean[live], covariance[np.ix_(live, live)])
     square *= 0.5 if j == state.tree.axis[node] else 1.0
     low, high = state.tree.edges[half, j]
-    return 0.5 * (0.95 * square + 0.05 * (0.2 * (high - low)) ** 2 * float(state.relevance[j]))
+    fresh = (0.2 * (high - low)) ** 2 * state.relevance[j]
+    return float(0.5 * (0.95 * square + 0.05 * fresh))
 
 
 @pytest.mark.parametrize("arms", [2, 3])
@@ -536,7 +537,7 @@ def test_effects_of_levels_are_differences_from_the_mean_of_their_part(
         if again:
             smooth(state, known)
         for part in (1, 2):
-            (here,) = np.nonzero(state.holds[part, :levels])
+            here = np.flatnonzero(state.holds[part, :levels]).tolist()
             if len(here) == 0:
                 assert (state.upper[0, :levels] == (part == 2)).sum() == 1
                 continue

@@ -392,7 +392,10 @@ def test_places_in_order_end_when_every_bin_holds_one(places: int) -> None:
     """Bins are halved at midpoints; where one place is left, or none, no half differs."""
     experiment = sv.Experiment(
         arms=["a", "b"],
-        context=[sv.Ordinal("x", [f"{place}" for place in range(places)]), sv.Numeric("y", 0, 1)],
+        context=[
+            sv.Ordinal("x", tuple(f"{place}" for place in range(places))),
+            sv.Numeric("y", 0, 1),
+        ],
         epsilon=1.0,
         horizon=1000,
     )

@@ -219,14 +219,14 @@ def features(rng: np.random.Generator, *, numbers: bool) -> list[Any]:
         return [sv.Numeric(f"x{axis}", 0, 1) for axis in range(rng.integers(1, 4))]
     kinds = [
         sv.Categorical(
-            "city", ["Bern", "Rome", "Oslo"], optional=True, other=bool(rng.random() < 0.5)
+            "city", ("Bern", "Rome", "Oslo"), optional=True, other=bool(rng.random() < 0.5)
         ),
-        sv.Categorical("browser", ["a", "b", "c"]),
+        sv.Categorical("browser", ("a", "b", "c")),
         sv.Boolean("new", optional=bool(rng.random() < 0.5)),
-        sv.Ordinal("activity", ["low", "middling", "high"]),
+        sv.Ordinal("activity", ("low", "middling", "high")),
         sv.Numeric("age", 18, 90, optional=True),
     ]
-    return [kinds[index] for index in rng.permutation(5)[: rng.integers(1, 4)]]
+    return [kinds[index] for index in rng.permutation(5)[: rng.integers(1, 3)]]
 
 
 @pytest.mark.parametrize("numbers", [True, False], ids=["numbers", "every kind"])
@@ -261,6 +261,8 @@ def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
             release_every=int(rng.choice([10, 30])),
         )
         means = rng.beta(0.3, 0.3, (4, arms))
+        if not numbers and seed % 2:  # arms that take turns along the first axis
+            means = np.where(np.arange(4)[:, None] % 2 == np.arange(arms) % 2, 0.95, 0.05)
         learner, mirror = sv.Learner(experiment), Mirror(experiment)
         for count in range(1, 421):
             release = learner.release()
@@ -291,11 +293,11 @@ def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
         outcomes.update(type(dated.event).__name__ for dated in learner.history())
         smoothed += int(mirror.state.totals[0].smoothed > 0)
         told += int(mirror.state.totals[0].audit_answers)
-    assert outcomes["Split"] > 20
-    assert (sets > 5) == (not numbers)  # bins were split by levels, too
-    assert (
-        min(parts[rows, logged] for rows in (False, True) for logged in (False, True)) > 20
-    ) == (not numbers)
+    assert outcomes["Split"] > (20 if numbers else 5)
+    # Bins were split by levels, too, and levels were asked about as cells and as rows of signs.
+    assert (sets > 0) == (not numbers)
+    asked_of = [parts[rows, logged] for rows in (False, True) for logged in (False, True)]
+    assert (min(asked_of) > 5) == (not numbers)
     assert smoothed > 5  # both have gone through the tree
     assert told > 500  # and people have told both how it went
     assert {0, 24} <= shares

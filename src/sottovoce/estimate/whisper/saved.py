@@ -79,6 +79,7 @@ def check_state(state: State, release: Release) -> None:
         raise ValueError("its contested bins are not there")
     if sorted(paths[node] for node in listed) != [policy.path for policy in release.contested]:
         raise ValueError("its contested bins are not those of its release")
+    _check_slots(state, constants(release.experiment))
     for node, path in enumerate(paths):
         if state.tree.depth[node] != len(path) or not state.live[node, state.pair[node]].all():
             raise ValueError("it has a bin that cannot be")
@@ -86,7 +87,6 @@ def check_state(state: State, release: Release) -> None:
             raise ValueError("its boxes are not those of its release")
         slots = np.concatenate([[True], state.holds[node]])
         np.linalg.cholesky(state.prior.precision[node][slots])
-    _check_slots(state, constants(release.experiment))
     if (state.mass[:nodes] <= 0).any() or (state.mass[:nodes] > 1).any():
         raise ValueError("its shares of people must lie in (0, 1]")
     if (state.effect_variance[:nodes] < 0).any() or (np.abs(state.shift[:nodes]) > 2).any():
@@ -107,7 +107,7 @@ def check_state(state: State, release: Release) -> None:
 
 
 def _check_slots(state: State, fixed: Constants) -> None:
-    """Check that people of each bin differ in the slots that its splits have left, and no others."""
+    """Check that people of each bin can differ in the slots that its splits have left."""
     given = state.holds.copy()
     state.holds[0] = True
     for node in range(state.totals[0].nodes):
