@@ -293,7 +293,7 @@ def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
         outcomes.update(type(dated.event).__name__ for dated in learner.history())
         smoothed += int(mirror.state.totals[0].smoothed > 0)
         told += int(mirror.state.totals[0].audit_answers)
-    # So that there was something to compare. With proof to wait for, bins are split less often: 5 to
+    # So that there was something to compare. Where proof is needed, bins are split less often: 5 to
     # 12 times in these runs, and about 20 times if no axis could lose its relevance.
     often = {True: 20, False: 5} if method != CERTIFIED else {True: 1, False: 0}
     assert outcomes["Split"] > often[numbers]
