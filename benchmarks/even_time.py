@@ -22,7 +22,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 from unittest import mock
@@ -80,9 +80,16 @@ def experiment(d: int, *, epsilon: float = 1.0, method: str = "whisper") -> sv.E
 
 def half_settled(about: sv.Experiment, cuts: dict[str, int]) -> Release:
     """Return a release in which bins are settled where the first digit of their path is 1."""
-    partition = Partition(about.dimension, cuts)
-    bins = (uniform(path, [0] if path[:1] == "1" else [0, 1]) for path in partition.leaves())
-    return Release.from_table(Release(about, 1, partition, tuple(bins)).to_table())
+    levels = about.settings.levels_in_sets(about)
+    sets = {
+        path: frozenset(range(levels[axis] // 2, levels[axis]))
+        for path, axis in cuts.items()
+        if levels[axis]
+    }
+    partition = Partition(about.dimension, cuts, levels if sets else (), sets)
+    bins = tuple(uniform(path, [0] if path[:1] == "1" else [0, 1]) for path in partition.leaves())
+    first = sv.Learner(about).release()
+    return Release.from_table(replace(first, partition=partition, bins=bins).to_table())
 
 
 def balanced(splits: int, *, root: str = "") -> dict[str, int]:

@@ -332,8 +332,7 @@ def test_levels_are_divided_between_the_two_sets_that_differ_most(seed: int) -> 
     state.level_mass[0, :, 1:] = rng.dirichlet(np.ones(levels) * rng.choice([1, 10]))
     found = estimate(state, known, 0)
     best, arm = map(int, rng.choice(3, 2, replace=False))
-    upper = np.zeros(1 + levels, dtype=np.bool_)
-    decisions.divide_levels(state, known, 0, found, 1, best, arm, upper)
+    upper = decisions.divide_levels(state, known, 0, found, 1, best, arm)
     gaps = effect[1:, best] - effect[1:, arm]
     shares = found.people.part[0, 1:]
 
@@ -362,8 +361,7 @@ def test_levels_with_no_gap_between_them_are_divided_all_the_same() -> None:
     known = constants(with_levels(4))
     state = believing(known, [0.0, 0.0])
     found = estimate(state, known, 0)
-    upper = np.zeros(4, dtype=np.bool_)
-    decisions.divide_levels(state, known, 0, found, 0, 0, 1, upper)
+    upper = decisions.divide_levels(state, known, 0, found, 0, 0, 1)
     assert 0 < upper.sum() < 4
 
 
