@@ -29,7 +29,6 @@ from sottovoce.lab.problems import (
 )
 from sottovoce.lab.simulation import Auxiliary
 from sottovoce.lab.worlds import LongTails, PartlyOther
-from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.schema import Categorical, Feature, Numeric
 
 LEAST_LOSS = 0.01
@@ -54,17 +53,10 @@ without an order; features with long tails; auxiliary rows whose best arms are o
 the space; best arms that change while people come, at once or slowly; values of the first feature
 that are missing, at random or not."""
 
-HALF_LIFE = "half_life" in {each.name for each in fields(Experiment)}
-"""Whether an experiment can be told that the world drifts."""
-
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """One problem.
-
-    group: its family or, if it is of none, what its auxiliary data is worth.
-    half_life: what a method that forgets is given.
-    """
+    """One problem. group: its family or, if it is of none, what its auxiliary data is worth."""
 
     name: str
     group: str
@@ -73,7 +65,6 @@ class Drawn:
     epsilon: float
     n: int
     auxiliary: tuple[Auxiliary, ...]
-    half_life: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,10 +293,9 @@ def draw_problem(seed: str, number: int) -> Drawn:
         others = any(quality in ("bent", "other") for quality, _ in sets)
         group = f"auxiliary data of {'other' if others else 'the same'} rewards"
     listed = ", ".join(f"{each.users} rows at ε = {each.epsilon:.1f} {q}" for q, each in sets)
-    environment, half_life = harder(problem), None
+    environment = harder(problem)
     if draw.family == "drift":
         environment = draw.drifting(environment, n)
-        half_life = n // 4 if HALF_LIFE else None
     return Drawn(
         f"{number}: {name}",
         group,
@@ -314,5 +304,4 @@ def draw_problem(seed: str, number: int) -> Drawn:
         round(epsilon, 2),
         n,
         tuple(replace(each, environment=harder(each.environment or problem)) for _, each in sets),
-        half_life,
     )

@@ -52,9 +52,6 @@ METHODS: dict[str, Any] = {
 MOST_FEATURES = {"abse (not private)": 10}
 """Methods that are left out of problems with more features than this, which they refuse."""
 
-FORGETS = ("whisper",)
-"""Methods that are given a half-life in worlds that drift; the others have none."""
-
 
 @dataclass(frozen=True, slots=True)
 class Look:
@@ -135,8 +132,6 @@ def regret_of_draw(setting: Setting, seed: int) -> dict[str, float]:
     """Make one run of a sweep."""
     drawn = draw_problem(setting["rules"], setting["problem"])
     options: SimulateOptions = {"auxiliary": drawn.auxiliary}
-    if drawn.half_life is not None and setting["method"] in FORGETS:
-        options["half_life"] = drawn.half_life
     result = simulate(
         drawn.environment,
         method=setting["method"],

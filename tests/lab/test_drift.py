@@ -103,21 +103,6 @@ def test_rows_are_of_the_beginning() -> None:
     assert (np.concatenate(result.policy.rows) == 0).all()
 
 
-def test_a_half_life_is_for_the_experiment_and_only_if_it_is_given(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[Any] = []
-
-    def build(**settings: Any) -> sv.Experiment:
-        asked.append(settings.pop("half_life", "not given"))
-        return sv.Experiment(**settings)
-
-    monkeypatch.setattr("sottovoce.lab.simulation.Experiment", build)
-    simulate(Exponential(), epsilon=1, n=100, seed=0)
-    simulate(Exponential(), epsilon=1, n=100, seed=0, half_life=50)
-    assert asked == ["not given", 50]
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -63,7 +63,6 @@ class SimulateOptions(PlayOptions, total=False):
     """What ``simulate`` may be given besides, and explains."""
 
     auxiliary: Sequence[Auxiliary]
-    half_life: int
     not_private_leaking_noise: bool
 
 
@@ -76,7 +75,6 @@ class _Options:
     heed: bool = False
     points: Sequence[Sequence[float]] = ()
     auxiliary: Sequence[Auxiliary] = ()
-    half_life: int | None = None
     not_private_leaking_noise: bool = False
 
 
@@ -161,7 +159,6 @@ def simulate(
     heed: let the diagnosis be looked at as people come, and go on without auxiliary data, with a
         new learner, as soon as one of the populations seems to mislead; with ``whisper`` only.
     points: places of [0, 1]^d at which to follow the local regret and the arms.
-    half_life: after how many people a report counts half, for worlds that change.
     not_private_leaking_noise: NOT PRIVATE. Only the people inside a bin add noise to it, as in
         the authors' experiments. It exists to reproduce their figures; no device can do it.
     """
@@ -188,7 +185,6 @@ def simulate(
         method=played.settings,
         release_every=chosen.release_every,
         seed=seed,
-        **_only_if_given(half_life=chosen.half_life),
     )
     worlds = [_world_of(each, environment) for each in chosen.auxiliary]
     policy = played.begin(experiment)
@@ -226,10 +222,6 @@ def simulate(
         heeded=heeded,
         warning=warning,
     )
-
-
-def _only_if_given(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _losses(environment: Environment, points: Floats, *, since: Counts) -> Floats:

@@ -4,7 +4,6 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -64,7 +63,6 @@ def test_the_table_of_worlds_has_the_limits_that_were_set() -> None:
     assert most("rows: right") == [0.02, 0.01]
     for share in (25, 50, 75):
         assert most(f"rows: wrong in {share} %") == [1.15, 1.5]
-    assert most(f"{DRIFT}, half-life n/4") == [0.6, 0.3]
 
 
 def test_worlds_are_chosen_by_name_together_with_those_they_are_measured_by() -> None:
@@ -109,20 +107,6 @@ def test_only_the_second_half_of_a_drift_is_judged() -> None:
 
 
 @pytest.mark.usefixtures("few")
-def test_a_half_life_is_given_only_where_a_world_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = []
-
-    def watched(*world: Any, half_life: int | None = None, **options: Any) -> Any:
-        given.append(half_life)
-        return simulate(*world, **options)
-
-    monkeypatch.setattr(worlds, "simulate", watched)
-    for name in (DRIFT, f"{DRIFT}, half-life n/4"):
-        worlds.regret_in_world({"world": name, "epsilon": 4.0, "method": "whisper"}, 7)
-    assert given == [None, 20_000]
-
-
-@pytest.mark.usefixtures("few")
 def test_a_few_people_in_two_worlds_are_measured_printed_and_kept(tmp_path: Path) -> None:
     out = tmp_path / "runs.jsonl"
     arguments = ("--only", "tails", "--reps", "2", "--out", str(out))
@@ -160,7 +144,7 @@ def test_several_methods_stand_in_one_table() -> None:
 
 
 def test_the_table_fits_in_80_columns_and_names_what_does_not_hold() -> None:
-    name = "sudden drift, 2nd half, half-life n/4"
+    name = DRIFT
     share = Mean(0.7, 0.04, 16)
     found = [
         Shared(UNIFORM, "whisper", 1.0, share),

@@ -4,7 +4,7 @@ Each world is measured by its share: what people lose, divided by what arms at r
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sottovoce.lab.drift import SlowDrift, SuddenDrift
@@ -39,7 +39,6 @@ class World:
     """Where to measure, and how much may be lost.
 
     auxiliary: rows that come before the target.
-    half_life: given to the experiment unless it is None.
     since: only people after so many others are judged.
     limits: by ε.
     """
@@ -48,7 +47,6 @@ class World:
     n: int
     epsilons: Sequence[float] = (1.0, 4.0)
     auxiliary: Sequence[Auxiliary] = ()
-    half_life: int | None = None
     since: int = 0
     limits: Mapping[float, Limit] = field(default_factory=dict)
 
@@ -133,11 +131,7 @@ WORLDS: Mapping[str, World] = {
     "rows: wrong in 50 %": _with_rows(0.5, _MISLED),
     "rows: wrong in 75 %": _with_rows(0.75, _MISLED),
     "sudden drift, 2nd half": _SUDDEN,
-    "sudden drift, 2nd half, half-life n/4": replace(
-        _SUDDEN, half_life=20_000, limits=_shares(e1=0.6, e4=0.3)
-    ),
     "slow drift, 2nd half": _SLOW,
-    "slow drift, 2nd half, half-life n/4": replace(_SLOW, half_life=20_000),
     "a value missing at random": World(Missing(BASE, 0.3), 40_000),
     "a value missing, not at random": World(Missing(BASE, 0.3, matters=True), 40_000),
     "4 stripes": World(Stripes(4), 40_000),
@@ -199,8 +193,6 @@ def regret_in_world(setting: Setting, seed: int) -> dict[str, float]:
     """Make one run of a sweep."""
     world = WORLDS[setting["world"]]
     options: SimulateOptions = {"auxiliary": world.auxiliary}
-    if world.half_life is not None:
-        options["half_life"] = world.half_life
     result = simulate(
         world.environment,
         method=setting["method"],
