@@ -294,8 +294,8 @@ def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
         smoothed += int(mirror.state.totals[0].smoothed > 0)
         told += int(mirror.state.totals[0].audit_answers)
     # So that there was something to compare. Devices draw from the operating system, so that counts
-    # differ from run to run: 20 splits in the poorest one seen. Where proof is needed, bins split less
-    # often: 5 to 12 times, and about 20 times if no axis could lose its relevance.
+    # differ from run to run; the poorest one seen had 20 splits. Where proof is needed, bins are
+    # split less often: 5 to 12 times, and about 20 times if no axis could lose its relevance.
     often = {True: 8, False: 2} if method != CERTIFIED else {True: 1, False: 0}
     assert outcomes["Split"] > often[numbers]
     # Bins were split by levels, too, and levels were asked about as cells and as rows of signs.
