@@ -45,15 +45,8 @@ LOGGED_LEVEL_SHARE = 32
 A guess, made with seeds 0 to 99 of green-taxi-street in view.
 """
 
-FEATURE_SHARE = 48
-"""About a feature, at a small ε, of people who are served.
-
-Tried 0 to 70 %. Era 2, R: 30 % (this) 0.156 / 0.43, 50 % 0.156 / 0.59, 70 % 0.162 / 0.80.
-Era 1: none 0.193 / 0.59, 30 % 0.193 / 0.39.
-"""
-
 LOGGED_FEATURE_SHARE = 88
-"""The same, of logged rows.
+"""Of logged rows, about an axis, at a small ε; a release may ask for more.
 
 Tried 30 % and 55 % (this). T at ε = ε_m = 1: adult 0.750/0.763 and 0.778/0.797, flights
 0.435/0.440 and 0.440/0.443, green taxi 0.637/0.650 and 0.646/0.655.
