@@ -51,8 +51,8 @@ def green_taxi(file: File, *, split: Literal["vendor", "street"] = "vendor") -> 
     file.require(names, what="the columns of green-taxi")
     group, target, other = SPLITS[split]
     sides = file.numbers(group)
-    kept = _plausible(file) & np.isin(sides, [target, other])
-    columns = take(_covariates(file, without=LEFT_OUT[split]), kept)
+    kept = plausible(file) & np.isin(sides, [target, other])
+    columns = take(covariates(file, without=LEFT_OUT[split]), kept)
     paid = file.column("payment_type").take(kept)
     return Crowd(
         columns=columns,
@@ -62,7 +62,8 @@ def green_taxi(file: File, *, split: Literal["vendor", "street"] = "vendor") -> 
     )
 
 
-def _plausible(file: File) -> Rows:
+def plausible(file: File) -> Rows:
+    """Return the trips that are not left out."""
     bounds = {"trip_distance": (0.01, 60), "trip_seconds": (30, 3 * 3600), "fare_amount": (2, 200)}
     # Distances are kept in single precision, in which 0.01 is a little less than 0.01.
     inside = [
@@ -72,7 +73,8 @@ def _plausible(file: File) -> Rows:
     return np.asarray(np.logical_and.reduce(inside))
 
 
-def _covariates(file: File, *, without: Sequence[str]) -> Columns:
+def covariates(file: File, *, without: Sequence[str] = ()) -> Columns:
+    """Return what is known of every trip before it is paid."""
     numbers = {name: file.column(name) for name in NUMBERS if name not in without}
     codes = {name: strings(file.column(name)) for name in (*CODES, *PLACES) if name not in without}
     hours = file.numbers("pickup") / 3600
