@@ -136,6 +136,10 @@ class Compare(Command, extra="lab"):
         "supervised",
         "The directions that tell classes apart, the columns that do, or principal components.",
     )
+    text: Literal["ranks", "levels"] = option(
+        "ranks",
+        "Text in named columns: a rank among levels that behave alike, or levels without an order.",
+    )
     nulls: Literal["refuse", "drop", "keep"] = option(
         "refuse",
         "Rows in which something is missing: refuse the table, drop them, or keep them. Kept, named"
@@ -183,6 +187,7 @@ class Compare(Command, extra="lab"):
             features=names_in(self.features) or None,
             dimensions=self.dimensions,
             reduce=self.reduce,
+            text=self.text,
             drop=names_in(self.drop),
             categorical=names_in(self.categorical),
             nulls=self.nulls,

@@ -107,3 +107,14 @@ class Crooked(Deck):
 def test_what_is_dealt_is_checked() -> None:
     with pytest.raises(sv.ExperimentError, match=r"deal\(rng, n\) must lie in \[0, 1\]"):
         simulate(Crooked(sample(10), 3), epsilon=1, n=10, seed=0)
+
+
+def test_a_deck_has_the_features_it_is_given_and_numbers_otherwise() -> None:
+    people = sample(10)
+    assert Deck(people, 3).features == (sv.Numeric("x1", 0, 1), sv.Numeric("x2", 0, 1))
+    optional = [sv.Numeric("hours", 0, 9, optional=True)]
+    assert simulate(
+        Deck(people, 3, features=optional), epsilon=1, n=9, seed=0
+    ).experiment.context == tuple(optional)
+    with pytest.raises(sv.ExperimentError, match="have the 2 axes of its sample; got 1"):
+        Deck(people, 3, features=[sv.Numeric("hours", 0, 9)])

@@ -227,6 +227,51 @@ def test_missing_numbers_have_an_axis_and_missing_levels_a_place() -> None:
     assert selection.apply(strange)[:, 2].tolist() == [0.5] * 4
 
 
+def placed(fitting: Levels, *, optional: bool = False) -> Selection:
+    gaps = ["town"] if optional else []
+    return Selection.fit({"town": fitting}, ["town"], optional=gaps, text="levels")
+
+
+@pytest.mark.parametrize("optional", [False, True])
+@pytest.mark.parametrize("known", [("a",), ("a", "b"), ("a", "other"), ("missing", "b\xa0c", "d")])
+def test_levels_without_an_order_have_the_places_of_their_feature(
+    known: tuple[str, ...], optional: bool
+) -> None:
+    selection = placed(Levels(np.arange(len(known)), known), optional=optional)
+    (feature,) = selection.schema
+    (axis,) = feature.axes
+    assert axis.levels == len(known) + 1 + optional
+    assert axis.ordered == (axis.levels == 2)
+    asked = Levels(np.array([*range(len(known) + 1), *[-1] * optional]), (*known, "elsewhere"))
+    places = selection.apply({"town": asked})[:, 0]
+    # Each level, then the others, then what is missing.
+    assert places == pytest.approx((np.arange(axis.levels) + 0.5) / axis.levels)
+
+
+def test_levels_without_an_order_say_by_which_values_they_are_placed() -> None:
+    (feature,) = placed(Levels(np.array([0, 1, 0, -1]), ("x", "y")), optional=True).schema
+    assert feature == sv.Categorical("town", ("x", "y"), optional=True, other=True)
+    (truth,) = placed(Levels(np.array([0, 0]), ("false", "true"))).schema
+    assert truth == sv.Boolean("town")
+    # Without a level in the fitting rows there are others, and gaps.
+    (nothing,) = placed(Levels(np.array([-1, -1]), ("x", "y")), optional=True).schema
+    assert nothing == sv.Categorical("town", ("other", "missing"))
+
+
+def test_of_too_many_levels_the_most_frequent_have_places() -> None:
+    names = tuple(f"{index:04}" for index in range(2000))
+    codes = np.concatenate([np.arange(2000), np.arange(1500, 2000)])
+    (feature,) = placed(Levels(codes, names)).schema
+    assert isinstance(feature, sv.Categorical)
+    assert len(feature.levels) == 1022
+    assert set(names[1500:]) <= set(feature.levels)
+
+
+def test_the_axes_of_a_reduction_are_numbers() -> None:
+    reduction = Reduction.fit(columns(50), dimensions=2)
+    assert reduction.schema == (sv.Numeric("component 1", 0, 1), sv.Numeric("component 2", 0, 1))
+
+
 def test_a_column_that_tells_by_its_gaps_alone_is_chosen() -> None:
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, 400)

@@ -57,11 +57,33 @@ def test_adult_has_46_columns_before_the_reduction() -> None:
         assert load("adult", data_dir(), reduce=reduce).encoded == 46
 
 
-@pytest.mark.parametrize("name", ["adult", "jobs-hr"])
-def test_three_named_features_can_be_had_instead(name: str) -> None:
+@pytest.mark.parametrize(("name", "axes"), [("adult", 3), ("jobs-hr", 6)])
+def test_three_named_features_can_be_had_instead(name: str, axes: int) -> None:
     data = load(name, data_dir(), plain=True)
-    assert len(data.features) == data.encoded == 3
+    assert len(data.schema) == data.encoded == 3
+    assert len(data.features) == data.target.contexts.shape[1] == axes
+    assert all(feature.optional == (axes == 6) for feature in data.schema)
     assert len(data.target) == COUNTS[name][0]
+
+
+def test_named_columns_of_text_can_be_levels_without_an_order() -> None:
+    data = load("adult", data_dir(), plain=True, text="levels")
+    married, education, age = data.schema
+    assert isinstance(married, sv.Categorical)
+    assert married.other
+    assert len(married.levels) == 7
+    assert isinstance(education, sv.Numeric)
+    assert isinstance(age, sv.Numeric)
+    places = {
+        place for level in (*married.levels, "no level") for place in married.positions(level)
+    }
+    assert set(np.unique(data.target.contexts[:, 0]).tolist()) <= places
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_the_axes_of_the_published_table_are_numbers(name: str) -> None:
+    for feature in load(name, data_dir()).schema:
+        assert feature == sv.Numeric(feature.name, 0, 1)
 
 
 def applicants(rows: int = 400) -> dict[str, list[Any]]:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
+from sottovoce.lab.data.playing import play
 from sottovoce.lab.data.sample import DataSet, Deck
 from sottovoce.lab.data.table import Table
 from sottovoce.lab.simulation import Auxiliary, simulate
@@ -185,6 +186,35 @@ def test_a_made_up_table_is_played_by_whisper(csv: Path) -> None:
     assert 0 < n - result.regret[-1] <= n
 
 
+def test_whisper_is_told_what_the_axes_of_a_table_are(csv: Path) -> None:
+    subject = sv.Categorical("subject", ("art", "music", "physics", "sport"))
+    hours = sv.Numeric("hours", 0, 20)
+    data = Table(csv, **SPLIT, features=[hours, subject, sv.Boolean("boards")]).load()
+    assert data.schema == (hours, subject, sv.Boolean("boards"))
+    for result in (play(data, epsilon=8, seed=0), play(data, epsilon=8, epsilon_aux=8, seed=0)):
+        assert result.experiment.context == data.schema
+        assert [axis.ordered for axis in result.experiment.axes] == [True, False, True]
+
+
+def test_text_becomes_ranks_or_levels_without_an_order(csv: Path) -> None:
+    options: dict[str, Any] = {**SPLIT, "features": ["hours", "subject", "boards"]}
+    ranks = Table(csv, **options).load()
+    assert ranks.schema == tuple(sv.Numeric(name, 0, 1) for name in options["features"])
+    levels = Table(csv, **options, text="levels").load()
+    subjects = ("art", "music", "physics", "sport")
+    assert levels.schema == (
+        sv.Numeric("hours", 0, 1),
+        sv.Categorical("subject", subjects, other=True),
+        sv.Boolean("boards"),
+    )
+    assert (levels.target.contexts[:, 0] == ranks.target.contexts[:, 0]).all()
+    found = Table(csv, **SPLIT, reduce="columns", text="levels").load()
+    assert "Categorical" in {type(feature).__name__ for feature in found.schema}
+    assert same(Table(csv, **SPLIT, text="levels").load(), Table(csv, **SPLIT).load())
+    with pytest.raises(sv.ExperimentError, match="text must be one of ranks, levels; got 'words'"):
+        Table(csv, **SPLIT, text="words")  # type: ignore[arg-type]
+
+
 # Bad input: each says which column, and how many.
 
 
@@ -239,6 +269,7 @@ def test_named_columns_with_gaps_become_optional_features(tmp_path: Path, ending
     assert len(told.features) == 2 + ("sleep is missing" in told.features)
     without = Table(path, **SPLIT, features=names, nulls="drop").load()
     assert without.features == ("hours", "sleep", "subject")
+    assert data.schema[1] == sv.Numeric("sleep", 0, 1, optional=True)
 
 
 def test_an_optional_feature_of_a_schema_may_be_missing_whatever_is_done_with_gaps(

@@ -9,6 +9,7 @@ from sottovoce.lab.data import adult, flights, green_taxi, jobs, jobs_hr
 from sottovoce.lab.data.files import File, Wanted
 from sottovoce.lab.data.prepare import DEFAULT, Crowd, Preparation, Reduce, prepare
 from sottovoce.lab.data.sample import DataSet
+from sottovoce.lab.data.selection import Text
 from sottovoce.shared.errors import ExperimentError, must
 
 
@@ -46,16 +47,18 @@ def load(
     *,
     reduce: Reduce = DEFAULT,
     plain: bool = False,
+    text: Text = "ranks",
 ) -> DataSet:
     """Load a data set from a folder; None for the one that the variable SOTTOVOCE_DATA names.
 
     reduce: how its columns become three axes; see ``Preparation``.
     plain: three named features instead.
+    text: what becomes of those that are text; see ``Preparation``.
     """
     if name not in DATA_SETS:
         raise ExperimentError(must("a data set", f"be one of {list(DATA_SETS)}", repr(name)))
     named = DATA_SETS[name]
     crowd = named.crowd(File(named.file.find(data_dir)))
     features = named.plain if plain else None
-    how = Preparation(features=features, reduce=reduce, levels=named.levels)
+    how = Preparation(features=features, reduce=reduce, levels=named.levels, text=text)
     return prepare(name, crowd, how)

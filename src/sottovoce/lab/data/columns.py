@@ -69,6 +69,11 @@ def take(columns: Columns, rows: Rows) -> dict[str, Column]:
     return {name: column.take(rows) for name, column in columns.items()}
 
 
+def with_gaps(columns: Columns) -> set[str]:
+    """Name the columns in which something is missing."""
+    return {name for name, column in columns.items() if column.missing().any()}
+
+
 def seen(column: Levels) -> tuple[str, ...]:
     """Return the levels that occur, in their order."""
     counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.levels))

@@ -9,7 +9,7 @@ weather stay gaps.
 
 import numpy as np
 
-from sottovoce.lab.data.columns import Levels, strings, take
+from sottovoce.lab.data.columns import Levels, strings, take, with_gaps
 from sottovoce.lab.data.files import File, Wanted
 from sottovoce.lab.data.prepare import Crowd
 
@@ -47,4 +47,5 @@ def flights(file: File) -> Crowd:
         target=origin.codes_in(("EWR",)) == 0,
         auxiliary={name: origin.codes_in((name,)) == 0 for name in ("JFK", "LGA")},
         dropped=int((~kept).sum()),
+        optional=with_gaps(columns),
     )

@@ -7,7 +7,7 @@ no covariates: no value of them occurs on both sides. Gaps stay gaps.
 
 from collections.abc import Mapping
 
-from sottovoce.lab.data.columns import Column, Levels, Numbers, strings
+from sottovoce.lab.data.columns import Column, Levels, Numbers, strings, with_gaps
 from sottovoce.lab.data.files import File, Wanted
 from sottovoce.lab.data.prepare import Crowd
 
@@ -49,4 +49,5 @@ def jobs_hr(file: File) -> Crowd:
         label=Levels(looking, ("stays", "looks for a job")),
         target=index > DEVELOPED,
         auxiliary={"less developed cities": index <= DEVELOPED},
+        optional=with_gaps(columns),
     )

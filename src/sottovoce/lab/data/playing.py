@@ -46,19 +46,19 @@ def play(
         rule = f"be at most the {people} people of {dataset.name}'s target"
         raise ExperimentError(must("n", rule, n))
     options.setdefault("release_every", max(1, min(RELEASE_EVERY, n // LEAST_RELEASES)))
-    arms = len(dataset.arms)
+    arms, schema = len(dataset.arms), dataset.schema
     budgets = _budgets(dataset, epsilon_aux)
     # The order follows from the seed alone, not from what was dealt of others before. A run has two
     # streams of its seed, children 0 and 1: this is the next.
     shuffle = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,)))
     return simulate(
-        Deck(dataset.target, arms, order=shuffle.permutation(people)),
+        Deck(dataset.target, arms, order=shuffle.permutation(people), features=schema),
         method=method,
         epsilon=epsilon,
         n=n,
         seed=seed,
         auxiliary=[
-            Auxiliary(len(sample), budgets[name], Deck(sample, arms), name=name)
+            Auxiliary(len(sample), budgets[name], Deck(sample, arms, features=schema), name=name)
             for name, sample in dataset.auxiliary.items()
             if name in budgets
         ],

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from sottovoce.lab.data.columns import Columns, Levels, Rows, take
 from sottovoce.lab.data.reduction import Reduction
 from sottovoce.lab.data.sample import DataSet, Sample
-from sottovoce.lab.data.selection import Selection, telling_columns
+from sottovoce.lab.data.selection import Selection, Text, telling_columns
 from sottovoce.lab.environments import Counts
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, must
@@ -18,6 +19,9 @@ from sottovoce.shared.schema import Feature
 Reduce = Literal["components", "supervised", "columns"]
 REDUCTIONS = ("components", "supervised", "columns")
 DEFAULT: Reduce = "supervised"
+
+# Ranks are better where both can be had: docs/research/real-data.md has the figures.
+TEXTS = ("ranks", "levels")
 
 MOST_CLASSES = 255
 LEAST_OF_A_CLASS = 2
@@ -35,14 +39,20 @@ class Preparation:
         for which the fitting rows need no labels, and give away nothing about them.
     dimensions: d, for the latter; with ``columns``, how many of them.
     levels: all levels of some columns, where they are publicly known.
+    text: what becomes of named columns of text. ``ranks``: a number, by the rank of a level in an
+        order that puts levels with similar classes side by side. ``levels``: a place for each
+        level, without an order, and true or false for truth values, as a schema has them.
     """
 
     features: Sequence[str | Feature] | None = None
     reduce: Reduce = DEFAULT
     dimensions: int = 3
     levels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    text: Text = "ranks"
 
     def __post_init__(self) -> None:
+        if self.text not in TEXTS:
+            raise ExperimentError(must("text", f"be one of {', '.join(TEXTS)}", repr(self.text)))
         check.whole_number(self.dimensions, what="dimensions", least=1)
         if self.reduce not in REDUCTIONS:
             rule = f"be one of {', '.join(REDUCTIONS)}"
@@ -60,8 +70,9 @@ class Preparation:
         self, columns: Columns, labels: Counts | None, *, optional: Collection[str] = ()
     ) -> Reduction | Selection:
         """Fit on rows that are not the target's. optional: the columns that may have gaps."""
+        select = partial(Selection.fit, columns, labels=labels, optional=optional, text=self.text)
         if self.features is not None:
-            return Selection.fit(columns, self.features, labels=labels, optional=optional)
+            return select(self.features)
         if self.reduce == "components":
             labels = None
         elif labels is None:
@@ -69,8 +80,10 @@ class Preparation:
                 must("reduce", "be 'components' where the fitting rows have no label", self.reduce)
             )
         elif self.reduce == "columns":
-            chosen = telling_columns(columns, labels, dimensions=self.dimensions, optional=optional)
-            return Selection.fit(columns, chosen, labels=labels, optional=optional)
+            dimensions = self.dimensions
+            return select(
+                telling_columns(columns, labels, dimensions=dimensions, optional=optional)
+            )
         return Reduction.fit(columns, dimensions=self.dimensions, labels=labels, levels=self.levels)
 
 
@@ -120,6 +133,7 @@ def prepare(name: str, crowd: Crowd, preparation: Preparation) -> DataSet:
         auxiliary={each: sample(rows) for each, rows in crowd.auxiliary.items()},
         encoded=reduction.encoded,
         dropped=crowd.dropped,
+        schema=reduction.schema,
     )
 
 

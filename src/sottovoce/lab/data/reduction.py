@@ -23,6 +23,7 @@ import numpy as np
 from sottovoce.lab.data.columns import Column, Columns, Numbers, levels_of, numbers_of, seen
 from sottovoce.lab.environments import Counts, Floats
 from sottovoce.shared.errors import ExperimentError, must
+from sottovoce.shared.schema import Feature, Numeric
 
 BLOCK = 16384
 FARTHEST = 4.0
@@ -121,6 +122,11 @@ class Reduction:
     directions: Floats
     distributions: tuple[Distribution, ...]
     features: tuple[str, ...]
+
+    @property
+    def schema(self) -> tuple[Feature, ...]:
+        """The axes as features: numbers, whatever they were made of."""
+        return tuple(Numeric(name, 0, 1) for name in self.features)
 
     @property
     def encoded(self) -> int:

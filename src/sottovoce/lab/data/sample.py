@@ -1,6 +1,6 @@
 """People with a class each, what a bandit is made of: a sample, a data set, and a deck to deal."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from sottovoce.lab.environments import Counts, Floats
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, must
+from sottovoce.shared.schema import Feature, Numeric
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,8 @@ class DataSet:
     """A target and auxiliary populations, ready to be played.
 
     arms: the classes, in the order of the labels.
-    features: what the d axes are.
+    features: what the d axes are, in words.
+    schema: the features as a device would have them; () for numbers from 0 to 1.
     encoded: how many columns of numbers there were before the reduction.
     dropped: how many rows were left out because something was missing.
     """
@@ -54,6 +56,7 @@ class DataSet:
     auxiliary: Mapping[str, Sample]
     encoded: int = 0
     dropped: int = 0
+    schema: tuple[Feature, ...] = ()
 
 
 class Deck:
@@ -65,9 +68,17 @@ class Deck:
 
     arms: K, the number of classes; the length of ``DataSet.arms``.
     order: that of all people in every run (n,); None to shuffle.
+    features: what the axes are; none given means numbers from 0 to 1.
     """
 
-    def __init__(self, sample: Sample, arms: int, *, order: Counts | None = None) -> None:
+    def __init__(
+        self,
+        sample: Sample,
+        arms: int,
+        *,
+        order: Counts | None = None,
+        features: Sequence[Feature] = (),
+    ) -> None:
         self.sample = sample
         self.arms = check.whole_number(arms, what="arms", least=1)
         if len(sample) == 0 or sample.labels.min() < 0 or sample.labels.max() >= arms:
@@ -75,6 +86,13 @@ class Deck:
             raise ExperimentError(must("the sample of a deck", rule, f"{len(sample)} rows"))
         self._rng: np.random.Generator | None = None
         self._given = order
+        self.features = tuple(features) or tuple(
+            Numeric(f"x{axis + 1}", 0, 1) for axis in range(self.dimension)
+        )
+        axes = sum(len(feature.axes) for feature in self.features)
+        if axes != self.dimension:
+            rule = f"have the {self.dimension} axes of its sample"
+            raise ExperimentError(must("the features of a deck", rule, axes))
 
     @property
     def dimension(self) -> int:

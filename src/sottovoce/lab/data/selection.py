@@ -5,6 +5,7 @@ Each feature has one axis. Numbers with gaps have a second one, which says wheth
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -21,7 +22,16 @@ from sottovoce.lab.data.columns import (
 from sottovoce.lab.data.reduction import Distribution
 from sottovoce.lab.environments import Counts, Floats
 from sottovoce.shared.errors import ExperimentError, must
-from sottovoce.shared.schema import MISSING, Boolean, Categorical, Feature, Numeric, Ordinal
+from sottovoce.shared.schema import (
+    MISSING,
+    MOST_LEVELS,
+    OTHER,
+    Boolean,
+    Categorical,
+    Feature,
+    Numeric,
+    Ordinal,
+)
 
 PARTS = 4
 """Into how many parts an axis is cut to see what it says."""
@@ -29,9 +39,14 @@ PARTS = 4
 CAUTION = 2.0
 """How many people with the classes of all stand in every cell beside its own people."""
 
+Text = Literal["ranks", "levels"]
+
+TRUTH = ("false", "true")
+"""The levels of a column of truth values."""
+
 
 @dataclass(frozen=True, slots=True)
-class _Fitted:
+class _Ranked:
     """A number, or a level's index in an order, by the fitting rows' distribution function.
 
     order: None for numbers.
@@ -45,9 +60,9 @@ class _Fitted:
     optional: bool
 
     @property
-    def axes(self) -> tuple[str, ...]:
+    def feature(self) -> Feature:
         second = self.optional and self.order is None
-        return (self.name, *([f"{self.name} is {MISSING}"] if second else []))
+        return Numeric(_printable(self.name), 0, 1, optional=second)
 
     def positions(self, column: Column) -> Floats:
         if self.order is not None:
@@ -59,6 +74,35 @@ class _Fitted:
 
 
 @dataclass(frozen=True, slots=True)
+class _Placed:
+    """Levels without an order: a place for each of those that the fitting rows have.
+
+    After them come a place for all other levels and, if there may be gaps, one for these.
+
+    known: the levels, in an order that is of no use to a method that heeds the schema.
+    """
+
+    name: str
+    known: tuple[str, ...]
+    optional: bool
+
+    @property
+    def feature(self) -> Feature:
+        name = _printable(self.name)
+        levels = tuple(_printable(level, taken=(OTHER, MISSING)) for level in self.known)
+        if len(levels) > 1:
+            return Categorical(name, levels, optional=self.optional, other=True)
+        # A schema wants two levels; these are the same places by their names.
+        return Categorical(name, (*levels, OTHER, *(MISSING,) * self.optional))
+
+    def positions(self, column: Column) -> Floats:
+        codes = levels_of(column, self.name, " everywhere").codes_in(self.known)
+        other, count = len(self.known), len(self.known) + 1 + self.optional
+        places = np.where(codes < 0, np.where(column.missing(), count - 1, other), codes)
+        return ((places + 0.5) / count)[:, np.newaxis]
+
+
+@dataclass(frozen=True, slots=True)
 class _Declared:
     """A feature of a public schema, as a device places it; nothing is fitted."""
 
@@ -67,10 +111,6 @@ class _Declared:
     @property
     def name(self) -> str:
         return self.feature.name
-
-    @property
-    def axes(self) -> tuple[str, ...]:
-        return tuple(axis.name for axis in self.feature.axes)
 
     def positions(self, column: Column) -> Floats:
         feature, missing = self.feature, column.missing()
@@ -93,7 +133,7 @@ class _Declared:
             case Boolean():
                 levels = levels_of(column, self.name)
                 lower = tuple(level.lower() for level in levels.levels)
-                codes = self._codes(Levels(levels.codes, lower), ("false", "true"))
+                codes = self._codes(Levels(levels.codes, lower), TRUTH)
         count = feature.axes[0].levels
         return ((np.where(missing, count - 1, codes) + 0.5) / count)[:, np.newaxis]
 
@@ -117,16 +157,24 @@ def _with_missing(positions: Floats, missing: Rows, *, optional: bool, at: float
     return np.stack([np.where(missing, at, positions), np.where(missing, 0.75, 0.25)], axis=1)
 
 
+_Chosen = _Ranked | _Placed | _Declared
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
     """A fitted map from named columns to contexts."""
 
-    chosen: tuple[_Fitted | _Declared, ...]
+    chosen: tuple[_Chosen, ...]
+
+    @property
+    def schema(self) -> tuple[Feature, ...]:
+        """The features as a device would have them: fitted numbers by their rank, from 0 to 1."""
+        return tuple(each.feature for each in self.chosen)
 
     @property
     def features(self) -> tuple[str, ...]:
         """What the axes are."""
-        return tuple(axis for each in self.chosen for axis in each.axes)
+        return tuple(axis.name for feature in self.schema for axis in feature.axes)
 
     @property
     def encoded(self) -> int:
@@ -141,6 +189,7 @@ class Selection:
         *,
         labels: Counts | None = None,
         optional: Collection[str] = (),
+        text: Text = "ranks",
     ) -> "Selection":
         """Fit on the rows of some columns.
 
@@ -149,26 +198,43 @@ class Selection:
         labels: the class of each row. With them, levels that behave alike become neighbours;
             without, levels keep the order of the alphabet.
         optional: the columns that may have gaps, here or in other rows.
+        text: what becomes of levels: ranks in that order, or places without an order.
         """
-        return cls(tuple(_fit(columns, feature, labels, optional) for feature in features))
+        chosen: list[_Chosen] = []
+        for feature in features:
+            if not isinstance(feature, str):
+                may_miss = feature.optional or feature.name in optional
+                chosen.append(_Declared(replace(feature, optional=may_miss)))
+            elif text == "levels" and isinstance(columns[feature], Levels):
+                chosen.append(_placed(feature, columns[feature], optional=feature in optional))
+            else:
+                gaps = feature in optional
+                chosen.append(_ranked(feature, columns[feature], labels, optional=gaps))
+        return cls(tuple(chosen))
 
     def apply(self, columns: Columns) -> Floats:
         """Return the contexts (n, d), in [0, 1], of any rows with the same columns."""
         return np.concatenate([each.positions(columns[each.name]) for each in self.chosen], axis=1)
 
 
-def _fit(
-    columns: Columns, feature: str | Feature, labels: Counts | None, optional: Collection[str]
-) -> _Fitted | _Declared:
-    if not isinstance(feature, str):
-        may_miss = feature.optional or feature.name in optional
-        return _Declared(replace(feature, optional=may_miss))
-    column, gaps = columns[feature], feature in optional
+def _ranked(name: str, column: Column, labels: Counts | None, *, optional: bool) -> _Ranked:
     if isinstance(column, Numbers):
-        return _Fitted(feature, None, Distribution.fit(column.values), gaps)
-    filled = column.filled(MISSING) if gaps else column
+        return _Ranked(name, None, Distribution.fit(column.values), optional)
+    filled = column.filled(MISSING) if optional else column
     order = seen(filled) if labels is None else _alike(filled, labels)
-    return _Fitted(feature, order, Distribution.fit(filled.ranks_in(order)), gaps)
+    return _Ranked(name, order, Distribution.fit(filled.ranks_in(order)), optional)
+
+
+def _placed(name: str, column: Column, *, optional: bool) -> _Placed | _Declared:
+    """Keep the levels that occur, the most frequent ones if a schema has no room for all."""
+    column = levels_of(column, name)
+    if set(column.levels) <= set(TRUTH):
+        return _Declared(Boolean(name, optional=optional))
+    known = seen(column)
+    codes = column.codes_in(known)
+    counts = np.bincount(codes[codes >= 0], minlength=len(known))
+    kept = np.sort(np.argsort(-counts, kind="stable")[: MOST_LEVELS - 2])
+    return _Placed(name, tuple(known[index] for index in kept), optional)
 
 
 def _alike(column: Levels, labels: Counts) -> tuple[str, ...]:
@@ -187,6 +253,11 @@ def _alike(column: Levels, labels: Counts) -> tuple[str, ...]:
     direction = direction * (np.sign(direction[np.abs(direction).argmax()]) or 1.0)
     order = np.argsort(shares @ direction, kind="stable")
     return tuple(levels[index] for index in order)
+
+
+def _printable(text: str, *, taken: Sequence[str] = ()) -> str:
+    """Return a name that a schema takes."""
+    return text if text.isprintable() and text not in taken else repr(text)
 
 
 def telling_columns(

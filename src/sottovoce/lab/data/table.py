@@ -11,10 +11,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sottovoce.lab.data.columns import Column, Columns, Levels, Rows, strings, take
+from sottovoce.lab.data.columns import Column, Columns, Levels, Rows, strings, take, with_gaps
 from sottovoce.lab.data.files import File
 from sottovoce.lab.data.prepare import DEFAULT, Crowd, Preparation, Reduce, prepare
 from sottovoce.lab.data.sample import DataSet
+from sottovoce.lab.data.selection import Text
 from sottovoce.lab.environments import Counts
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, must
@@ -39,6 +40,8 @@ class Table:
         their rank among the fitting rows, levels in an order that puts those with similar classes
         side by side. Or features of a schema (``sv.Numeric("age", 18, 90)``): then nothing is
         fitted, and those that are optional may be missing.
+    text: "levels" for levels without an order instead, as ``sv.Categorical`` has them, and
+        ``sv.Boolean`` for truth values; see ``Preparation``.
     dimensions, reduce: what the columns are reduced to otherwise; see ``Preparation``.
     columns: the covariates; None for all columns with a name but label, group and ``drop``.
     categorical: columns of numbers that are codes of levels.
@@ -66,6 +69,7 @@ class Table:
     features: Sequence[str | Feature] | None = None
     dimensions: int = 3
     reduce: Reduce = DEFAULT
+    text: Text = "ranks"
     columns: Sequence[str] | None = None
     drop: Sequence[str] = ()
     categorical: Sequence[str] = ()
@@ -123,7 +127,7 @@ class Table:
             auxiliary=auxiliary,
             fitting=fitting,
             dropped=int((~kept).sum()),
-            optional=_with_gaps(columns) | (_with_gaps(fitting[0]) if fitting else set()),
+            optional=with_gaps(columns) | (with_gaps(fitting[0]) if fitting else set()),
         )
         return prepare(name, crowd, self._preparation())
 
@@ -133,6 +137,7 @@ class Table:
             reduce=self.reduce,
             dimensions=self.dimensions,
             levels=self.levels,
+            text=self.text,
         )
 
     def _covariates(self, file: File) -> list[str]:
@@ -242,10 +247,6 @@ class Table:
             rule = "have rows with the classes of the table"
             raise ExperimentError(must(f"the public table {file.path}", rule, "0 rows"))
         return take(columns, kept), labels[kept]
-
-
-def _with_gaps(columns: Columns) -> set[str]:
-    return {name for name, column in columns.items() if column.missing().any()}
 
 
 def _level(value: object) -> str:
