@@ -86,25 +86,40 @@ class Played:
 
 
 def measure(
-    table: str, data: DataSet, *, seeds: Sequence[int], epsilons: Sequence[float] = EPSILONS
+    table: str,
+    data: DataSet,
+    *,
+    seeds: Sequence[int],
+    epsilons: Sequence[float] = EPSILONS,
+    heed: bool = False,
 ) -> Played:
-    """Play a table with and without rows, at each pair of budgets."""
+    """Play a table with and without rows, at each pair of budgets.
+
+    heed: let the runs with rows go on without them as soon as the diagnosis warns.
+    """
     pairs = []
     for epsilon in epsilons:
         without = _rewards(data, epsilon, None, seeds)
-        pairs += [
-            Pairs(epsilon, budget, without, _rewards(data, epsilon, budget, seeds))
-            for budget in BUDGETS
-        ]
+        for budget in BUDGETS:
+            helped = _rewards(data, epsilon, budget, seeds, heed=heed)
+            pairs.append(Pairs(epsilon, budget, without, helped))
     return Played(table, data, limits(data), tuple(pairs))
 
 
-def _rewards(data: DataSet, epsilon: float, budget: float | None, seeds: Sequence[int]) -> Floats:
+def _rewards(
+    data: DataSet,
+    epsilon: float,
+    budget: float | None,
+    seeds: Sequence[int],
+    *,
+    heed: bool = False,
+) -> Floats:
     people = len(data.target)
-    runs = (play(data, epsilon=epsilon, epsilon_aux=budget, seed=seed) for seed in seeds)
-    return np.array(
-        [[reward_at(run, max(1.0, people / 4)), reward_at(run, people)] for run in runs]
-    )
+    rewards = []
+    for seed in seeds:
+        run = play(data, epsilon=epsilon, epsilon_aux=budget, seed=seed, heed=heed)
+        rewards.append([reward_at(run, max(1.0, people / 4)), reward_at(run, people)])
+    return np.array(rewards)
 
 
 def as_json(played: Played, *, seeds: Sequence[int]) -> dict[str, Any]:
@@ -187,6 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--tables", nargs="+", default=TABLES, choices=TABLES, metavar="TABLE", help="some of all"
     )
+    parser.add_argument("--heed", action="store_true", help="heed the warnings of the diagnosis")
     parser.add_argument("--list", action="store_true", help="name the tables, and stop")
     parser.add_argument("--json", type=Path, help="a file for everything, the runs included")
     given = parser.parse_args(arguments)
@@ -199,7 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         for name in given.tables:
             data = TABLES[name](given.data_dir)
-            played.append(measure(name, data, seeds=seeds))
+            played.append(measure(name, data, seeds=seeds, heed=given.heed))
             console.print(heading(played[-1]), highlight=False, soft_wrap=True)
             console.print(as_table(played[-1]))
             if given.json is not None:

@@ -85,6 +85,8 @@ def test_pairs_have_the_same_people_and_everything_is_written_down() -> None:
     assert written["rows"] == {"others": 400}
     assert written["seeds"] == [3, 4]
     assert np.allclose(written["pairs"][0]["with"], first.helped)
+    heeded = measure("made up", data, seeds=seeds, epsilons=[8.0], heed=True)
+    assert (heeded.pairs[0].without == first.without).all()
     assert as_table(played).row_count == 2
     assert heading(played).startswith("made up: 400 people, 400 rows, 2 arms; one arm 0.5")
 
