@@ -22,6 +22,7 @@ from sottovoce.lab.data.files import File, Wanted
 from sottovoce.lab.data.playing import best_arm_share
 from sottovoce.lab.data.prepare import Crowd, Preparation, prepare
 from sottovoce.lab.data.sample import DataSet, Sample
+from sottovoce.lab.data.selection import Text
 from sottovoce.lab.environments import Counts, Floats
 
 Make = Callable[[Path], DataSet]
@@ -215,8 +216,8 @@ def _named(name: str, folder: Path) -> DataSet:
     return load(name, folder)
 
 
-def _plain(name: str, folder: Path) -> DataSet:
-    return load(name, folder, plain=True)
+def _plain(name: str, text: Text, folder: Path) -> DataSet:
+    return load(name, folder, plain=True, text=text)
 
 
 def _swapped(make: Make, share: float, folder: Path, *, region: bool) -> DataSet:
@@ -225,6 +226,16 @@ def _swapped(make: Make, share: float, folder: Path, *, region: bool) -> DataSet
 
 NAMED = ("adult", "adult-regions", "jobs-hr", "flights", "green-taxi", "green-taxi-street")
 MADE = _made_tables()
+BOTH: Mapping[str, Text] = {"columns": "ranks", "levels": "levels"}
+PLAIN: Mapping[str, Mapping[str, Text]] = {
+    "adult": BOTH,
+    "jobs-hr": {"columns": "ranks"},  # no text among its named columns
+    "flights": BOTH,
+    "green-taxi": BOTH,
+    "green-taxi-street": BOTH,
+}
+"""The tables with three named columns, and what becomes of text in them."""
+
 TO_SWAP = ("adult", "flights", "green-taxi", "taxi/minutes/weekday")
 SHARES = {"quarter": 0.25, "half": 0.5}
 
@@ -232,7 +243,9 @@ SHARES = {"quarter": 0.25, "half": 0.5}
 def _tables() -> dict[str, Make]:
     named: dict[str, Make] = {name: partial(_named, name) for name in NAMED}
     plain: dict[str, Make] = {
-        f"{name}/columns": partial(_plain, name) for name in NAMED if name != "adult-regions"
+        f"{name}/{kind}": partial(_plain, name, text)
+        for name, kinds in PLAIN.items()
+        for kind, text in kinds.items()
     }
     whole = {**named, **plain, **MADE}
     wrong: dict[str, Make] = {
