@@ -184,6 +184,16 @@ def test_a_mistake_gets_one_clear_message(path: Path, arguments: list[str], mess
         raise done.exception
 
 
+def test_text_in_named_columns_may_be_levels_without_an_order(path: Path) -> None:
+    named = [*SCHOOLS, "--features", "hours,subject", "--methods", "whisper", "--reps", "1"]
+    ranks, levels = (
+        json.loads(run(path, *named, "--json", *more).stdout) for more in ([], ["--text", "levels"])
+    )
+    assert ranks["features"] == levels["features"] == ["hours", "subject"]
+    assert ranks["methods"] != levels["methods"]
+    assert run(path, *named, "--text", "words").exit_code == 2
+
+
 def test_features_with_public_bounds_need_no_other_rows(path: Path) -> None:
     table = Table(
         path, label="grade", features=[sv.Numeric("hours", 0, 20), sv.Numeric("sleep", 4, 12)]
