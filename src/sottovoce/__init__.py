@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from sottovoce.device.session import ClientSettings
     from sottovoce.device.transport import Request, Response
     from sottovoce.estimate.diagnosis import Audit, Diagnosis, Source
-    from sottovoce.estimate.history import Certificate, DatedEvent, Elimination, Split
+    from sottovoce.estimate.history import BeganAnew, Certificate, DatedEvent, Elimination, Split
     from sottovoce.estimate.learner import Learner, Status
     from sottovoce.estimate.method import CellEstimate
 
@@ -88,6 +88,7 @@ __all__ = [
     "AsyncClient",
     "Audit",
     "Axis",
+    "BeganAnew",
     "BinPolicy",
     "Boolean",
     "BudgetSpent",
@@ -151,7 +152,7 @@ _MODULES = {
     "sottovoce.device.session": "ClientSettings",
     "sottovoce.device.transport": "Request Response",
     "sottovoce.estimate.diagnosis": "Audit Diagnosis Source",
-    "sottovoce.estimate.history": "Certificate DatedEvent Elimination Split",
+    "sottovoce.estimate.history": "BeganAnew Certificate DatedEvent Elimination Split",
     "sottovoce.estimate.learner": "Learner Status",
     "sottovoce.estimate.method": "CellEstimate",
 }

@@ -17,6 +17,7 @@ SEEDS = range(12)
 TOTALS = [
     *("nodes", "contested", "events", "release", "reports", "served", "smoothed", "reward_share"),
     *("paid", "target"),
+    *("rows_paid", "checked", "misled", "verdict", "first_release"),
     *("audit_answers", "audit_delivered", "audit_promised", "audit_at_random"),
 ]
 """The totals in a saved learner, in order."""

@@ -23,7 +23,18 @@ class Split:
     axis: int
 
 
-Event = Elimination | Split
+@dataclass(frozen=True, slots=True)
+class BeganAnew:
+    """All bins became one again, with all arms: what had been learned misled the target's people.
+
+    Paths of later events are those of the new tree.
+    """
+
+    path: str = ""
+    anew: bool = True
+
+
+Event = Elimination | Split | BeganAnew
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sottovoce.estimate.diagnosis import Diagnosis
 from sottovoce.estimate.gate import AT_ONCE, Batch
-from sottovoce.estimate.history import Certificate, DatedEvent, Elimination, Event, Split
+from sottovoce.estimate.history import BeganAnew, Certificate, DatedEvent, Elimination, Event, Split
 from sottovoce.estimate.method import CellEstimate, Estimator, learner_method
 from sottovoce.shared.errors import Rejection, StateError, must
 from sottovoce.shared.experiment import Experiment
@@ -181,6 +181,8 @@ def _dated(entry: dict[str, Any]) -> DatedEvent:
         event = Elimination(str(entry["path"]), tuple(map(int, entry["arms"])))
     elif entry["kind"] == "Split":
         event = Split(str(entry["path"]), int(entry["axis"]))
+    elif entry["kind"] == "BeganAnew":
+        event = BeganAnew()
     else:
         raise ValueError("its history has an event of an unknown kind")
     return DatedEvent(reports, event)

@@ -178,9 +178,14 @@ def _live_arms(status: ExperimentStatus) -> Callable[[BinPolicy], list[LiveArm]]
 
 
 def _decisions(status: ExperimentStatus) -> list[tuple[str, str]]:
-    """Return when and what the learner decided last, newest first."""
+    """Return when and what the learner decided last, newest first.
+
+    Bins from before it last began anew are not those of its release, and are left out.
+    """
     release, certificates = status.release, status.snapshot.certificates
-    history = status.snapshot.history[: -MOST_DECISIONS - 1 : -1]
+    history = status.snapshot.history
+    began = max((index for index, each in enumerate(history) if each.anew), default=0)
+    history = history[began:][: -MOST_DECISIONS - 1 : -1]
     if not history:
         return [
             (f"release {each.release:,}", _dropped(release, each.path, [each.dropped], [each]))
@@ -192,6 +197,8 @@ def _decisions(status: ExperimentStatus) -> list[tuple[str, str]]:
 
 
 def _event(release: Release, event: Event, certificates: Sequence[Certificate]) -> str:
+    if event.anew:
+        return "began anew, with one bin and all options: what had been learned misled people"
     if event.axis is not None:
         return _split(release, event.path, event.axis)
     arms = [release.experiment.arms[arm] for arm in event.arms]

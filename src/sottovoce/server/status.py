@@ -19,16 +19,18 @@ from sottovoce.shared.release import Release
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Arms that were dropped in a bin, or a bin that was split.
+    """Arms that were dropped in a bin, a bin that was split, or a learner that began anew.
 
     reports: how many the learner had counted by then.
-    axis: along which the bin was split; None where arms were dropped.
+    axis: along which the bin was split; otherwise None.
+    anew: whether all bins became one again.
     """
 
     reports: int
     path: str
     arms: tuple[int, ...] = ()
     axis: int | None = None
+    anew: bool = False
 
 
 class Snapshot(msgspec.Struct, frozen=True):

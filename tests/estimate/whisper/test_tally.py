@@ -5,23 +5,37 @@ import pytest
 from factories import unit_cube
 from sottovoce.estimate.whisper import tally
 from sottovoce.estimate.whisper.constants import constants
+from sottovoce.estimate.whisper.decisions import people_paid
+from sottovoce.estimate.whisper.state import initial_state
 
 
 @pytest.mark.parametrize(
-    ("arms", "public_arms", "logged", "worth", "credit"),
+    ("arms", "public_arms", "logged", "worth"),
     [
-        (2, False, False, 0.25, 0.25),
-        (2, False, True, 0.25, 0.125),  # one cell for both arms
-        (2, True, True, 0.25, 0.125),
-        (4, False, False, 0.25, 0.25),
-        (4, False, True, 0.03125, 0.015625),  # 2/4² of it: two of four arms, the noise of each
-        (4, True, False, 0.25, 0.25),
-        (4, True, True, 0.0625, 0.03125),  # 4/4² of it: people have any arm, too
+        (2, False, False, 0.25),
+        (2, False, True, 0.25),  # one cell for both arms
+        (2, True, True, 0.25),
+        (4, False, False, 0.25),
+        (4, False, True, 0.03125),  # 2/4² of it: two of four arms, the noise of each
+        (4, True, False, 0.25),
+        (4, True, True, 0.0625),  # 4/4² of it: people have any arm, too
     ],
 )
-def test_a_noisier_report_is_worth_less_and_a_logged_one_is_trusted_half(
-    arms: int, public_arms: bool, logged: bool, worth: float, credit: float
+def test_a_noisier_report_is_worth_less_and_logged_ones_are_counted_apart(
+    arms: int, public_arms: bool, logged: bool, worth: float
 ) -> None:
     known = constants(unit_cube(arms=arms, public_arms=public_arms))
     assert tally.worth(known, 2.0, 8.0, logged) == pytest.approx(worth)
-    assert tally.credit(known, 2.0, 8.0, logged) == pytest.approx(credit)
+    state = initial_state(known)
+    tally.credit(state, known, 2.0, 8.0, logged, 10)
+    paid = (state.totals[0].paid, state.totals[0].rows_paid)
+    assert paid == pytest.approx((0, 10 * worth) if logged else (10 * worth, 0))
+
+
+@pytest.mark.parametrize(("checked", "trust"), [(0, 0.5), (1, 0.02)])
+def test_rows_count_for_less_once_the_target_had_its_say(checked: int, trust: float) -> None:
+    known = constants(unit_cube())
+    state = initial_state(known)
+    state.totals[0].paid, state.totals[0].rows_paid = 30.0, 1000.0
+    state.totals[0].checked = checked
+    assert people_paid(state, known) == pytest.approx(30 + 1000 * trust)

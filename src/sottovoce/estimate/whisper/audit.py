@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.shared.whisper.tuning import AUDIT_ERRORS, AUDIT_LEAST, REWARD_SHARE, SHARES
+from sottovoce.shared.whisper.tuning import (
+    AUDIT_ERRORS,
+    AUDIT_LEAST,
+    REWARD_SHARE,
+    REWARD_SHARE_FADING,
+    SHARES,
+)
 
 if TYPE_CHECKING:
     from sottovoce.estimate.whisper.constants import Constants
@@ -75,12 +81,15 @@ def reward_share(state: "State", constants: "Constants") -> int:
     Until the audit is clear, as many more as people in settled bins outnumber the others; in steps,
     for each change makes a new release.
     """
-    if not constants.audited:
+    if not constants.audited or (state.totals[0].misled and constants.half_life == math.inf):
         return 0
-    if is_clear(state, constants):
+    least = REWARD_SHARE if constants.half_life == math.inf else REWARD_SHARE_FADING
+    if is_clear(state, constants) and constants.half_life == math.inf:
         return REWARD_SHARE
     nodes = state.totals[0].nodes
     people = state.forecast.share[:nodes] * (state.tree.child[:nodes] == np.arange(nodes))
     settled = people * (state.pair[:nodes, 0] == state.pair[:nodes, 1])
     more = 2.0 * settled.sum() / people.sum() - 1.0
-    return max(REWARD_SHARE, int(more * SHARES / REWARD_SHARE) * REWARD_SHARE)
+    if constants.half_life < math.inf:
+        more /= 2.0  # as long as people come, others need answers, too
+    return max(least, int(more * SHARES / REWARD_SHARE) * REWARD_SHARE)

@@ -55,6 +55,7 @@ class Constants(NamedTuple):
     delta: float
     public_arms: bool
     audited: bool  # some people are asked for their reward
+    half_life: float  # people after whom half of what was learned has faded; ∞ for never
     reward_variance: float  # of what such a person tells, (value/β)²
 
 
@@ -83,6 +84,7 @@ def constants(experiment: Experiment) -> Constants:
         delta=settings.delta,
         public_arms=settings.public_arms,
         audited=experiment.audited,
+        half_life=float(settings.half_life or math.inf),
         reward_variance=reward_mechanism(experiment).inside,
     )
     return found

@@ -14,6 +14,8 @@ from sottovoce.estimate.whisper.state import Flags, Floats
 from sottovoce.shared.whisper.tuning import (
     DEEPEST,
     FEW_MATTER,
+    LOGGED_TRUST,
+    LOGGED_TRUST_CHECKED,
     PRIOR_SHARE,
     SLOPE_DEVIATION,
     SLOPE_DOUBT,
@@ -74,7 +76,7 @@ def decide(state: "State", constants: "Constants", node: int, estimate: BinEstim
         gap, variance = mean[best] - mean[k], gap_variance(covariance, best, k)
         inside, seen = variation_inside(state, constants, node, estimate, best, k)
         loss = to_come * expected_loss(gap, math.sqrt(variance + inside))
-        paid = gap * state.totals[0].paid
+        paid = gap * people_paid(state, constants)
         if people_come(state, constants) and loss <= paid:
             if constants.certified:
                 won, lost = state.votes[node, best, k], state.votes[node, k, best]
@@ -103,6 +105,17 @@ def decide(state: "State", constants: "Constants", node: int, estimate: BinEstim
     if axis >= 0 and constants.axes.levels[axis] > 0:
         upper = divide_levels(state, constants, node, estimate, axis, best, against)
     return Decision(live, best, challenger, statistic, boundary, axis, upper)
+
+
+def people_paid(state: "State", constants: "Constants") -> float:
+    """Return how many people have paid for comparisons so far, and what others are worth in them.
+
+    Rows count for more until the target's people had their say: nobody has paid for them, but what
+    they say may save the first people much.
+    """
+    trust = LOGGED_TRUST_CHECKED if state.totals[0].checked else LOGGED_TRUST
+    paid: float = state.totals[0].paid + trust * state.totals[0].rows_paid
+    return paid
 
 
 def choose_pair(live: Flags, mean: Floats, covariance: Floats) -> tuple[int, int]:

@@ -35,10 +35,11 @@ def diagnose(state: State, experiment: Experiment, reports: Sequence[int]) -> Di
         elif came:
             exploration = fixed.arms * float(rows[:, m].sum(axis=0).min() / rows[:, m].sum())
         promises = _promises(state, fixed, m, everybody[:, 0]) if came else None
-        harmful = False
+        # Whose rows the learner has forgotten, it has judged already.
+        harmful = bool(state.totals[0].misled) and came
         if audit is not None and audit.falls_short and promises is not None:
             # Of several populations, those are to blame that promise what the policy rests on.
-            harmful = bool(promises >= (audit.promised - audit.at_random) / 2)
+            harmful |= bool(promises >= (audit.promised - audit.at_random) / 2)
         sources.append(
             Source(
                 population=population.name,

@@ -5,15 +5,17 @@ what is learned does not depend on the order of the reports between two steps.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
 
 from sottovoce.estimate.diagnosis import Diagnosis
 from sottovoce.estimate.gate import Batch, Gate, saved_ids
-from sottovoce.estimate.history import Certificate, Event, history_of
+from sottovoce.estimate.history import BeganAnew, Certificate, Event, history_of
 from sottovoce.estimate.method import CellEstimate
 from sottovoce.estimate.tree import node_paths
+from sottovoce.estimate.whisper.anew import begin_anew
 from sottovoce.estimate.whisper.audit import add_rewards
 from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.estimate.whisper.diagnosis import diagnose
@@ -24,6 +26,7 @@ from sottovoce.estimate.whisper.saved import check_state, state_from_table, stat
 from sottovoce.estimate.whisper.state import State, initial_state, with_room
 from sottovoce.estimate.whisper.step import step
 from sottovoce.estimate.whisper.tally import Tally, credit, hand_over, mechanism_record
+from sottovoce.estimate.whisper.trust import STAY
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
 from sottovoce.shared.whisper.cells import CellLayout, reward_mechanism
@@ -40,11 +43,13 @@ class WhisperEstimator:
     counted, served, target: reports since the last step: all, those of people who were served, and
         of those the target's.
     rewards: how many of the target's people told their reward, and the sum of what they told.
+    earlier: the certificates from before the learner last began anew.
     """
 
     def __init__(
         self, release: Release, state: State, past: WhisperReleases, ids: Sequence[bytes]
     ) -> None:
+        self._earlier: tuple[Certificate, ...] = ()
         self.release = release
         self.gate = Gate(release.experiment, past, ids=ids)
         self.state = state
@@ -116,10 +121,20 @@ class WhisperEstimator:
         self.state = with_room(self.state, self._constants)
         events = int(totals.events)
         step(self.state, self._constants)
+        if self.state.totals[0].verdict != STAY:
+            return self._begin_anew()
         if self.state.totals[0].release != self.release.version:
             self.release = release_of(self.release.experiment, self.state)
             self.gate.publish(self.release)
         return [dated.event for dated in history_of(self.state, start=events)]
+
+    def _begin_anew(self) -> list[Event]:
+        """Publish a release with one bin and all arms: what was learned misleads."""
+        self._earlier = self.certificates()
+        self.state = begin_anew(self.state, self._constants)
+        self.release = release_of(self.release.experiment, self.state)
+        self.gate.publish(self.release)
+        return [BeganAnew()]
 
     def estimates(self) -> list[CellEstimate]:
         """Return f̂ of each live arm in each contested bin, with a 95 % interval."""
@@ -136,7 +151,8 @@ class WhisperEstimator:
 
     def certificates(self) -> tuple[Certificate, ...]:
         """Return why each arm was dropped."""
-        return certificates_of(self.state, self._constants, self.release.experiment.arms)
+        arms = self.release.experiment.arms
+        return (*self._earlier, *certificates_of(self.state, self._constants, arms))
 
     def diagnose(self, reports: Sequence[int]) -> Diagnosis:
         """Say what the auxiliary populations bring, as of the last step."""
@@ -150,6 +166,7 @@ class WhisperEstimator:
             "rewards": list(self._rewards),
             "state": state_to_table(self.state),
             "past": self._past.to_table(),
+            "earlier": [list(astuple(each)) for each in self._earlier],
             "tallies": [
                 [*key, tally.asked.tolist(), tally.sums.tolist(), tally.named.tolist()]
                 for key, tally in sorted(self._tallies.items())
@@ -159,6 +176,7 @@ class WhisperEstimator:
     def read_waiting(self, table: dict[str, Any]) -> None:
         """Read what waits for the next step; what is inconsistent raises ValueError or the like."""
         experiment = self.release.experiment
+        self._earlier = tuple(Certificate(*each) for each in table["earlier"])
         self._target = int(table["target"])
         if not 0 <= self._target <= self.state.totals[0].served:
             raise ValueError("its counts of people who were served do not fit")
@@ -231,8 +249,10 @@ class WhisperEstimator:
             usual = self._layout(version, 0, by_arm=False).halves.mechanism
             by_arm = entry.logged and questions_of(self.release.experiment)[Kind.OUTCOME].by_arm
             own = self._layout(version, population, by_arm=by_arm).halves.mechanism
-            unit = credit(self._constants, usual.variance, own.variance, entry.logged)
-            self.state.totals[0].paid += unit * int(tally.asked[0].sum())
+            asked = int(tally.asked[0].sum())
+            credit(self.state, self._constants, usual.variance, own.variance, entry.logged, asked)
+        if version < self.state.totals[0].first_release:
+            contested = {}  # the same path was another bin
         cells = [
             (contested.get(policy.path, -1), arm, policy.arms[-1])
             for policy in layout.bins

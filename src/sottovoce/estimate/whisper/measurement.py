@@ -228,6 +228,30 @@ def measured(
         for b in range(len(rows)):
             into.precision[a, b] = share**2 * served.precision[node, m, index, a, b]
             into.precision[a, b] += scale * 2.0 * rows[b] * logged.precision[node, m, index, a, b]
+    if m > 0:
+        blur(into, state.bias[node])
+
+
+def blur(told: Information, bias: float) -> None:
+    """Let what others tell be known no better than their bias: J becomes (J⁻¹ + bias²)⁻¹.
+
+    (J⁻¹ + Q)⁻¹ = (I + JQ)⁻¹J, also where J has no inverse because nobody has told anything.
+    """
+    arms = len(told.vector)
+    mixed, inverse = np.empty((arms, arms)), np.empty((arms, arms))
+    for a in range(arms):
+        for b in range(arms):
+            mixed[a, b] = bias**2 * told.precision[a, b] + (a == b)
+    invert(mixed, inverse)
+    mixed[:] = told.precision
+    vector = told.vector.copy()
+    for a in range(arms):
+        told.vector[a] = 0.0
+        for b in range(arms):
+            told.vector[a] += inverse[a, b] * vector[b]
+            told.precision[a, b] = 0.0
+            for c in range(arms):
+                told.precision[a, b] += inverse[a, c] * mixed[c, b]
 
 
 def coefficients(part: float, is_level: bool) -> tuple[float, float]:

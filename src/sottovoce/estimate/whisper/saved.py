@@ -97,6 +97,10 @@ def check_state(state: State, release: Release) -> None:
         raise ValueError("its relevances must lie in (0, 1]")
     if (state.forecast.share[:nodes] <= 0).any() or totals.audit_answers < 0:
         raise ValueError("its audit cannot be")
+    if (state.bias[:nodes] < 0).any() or totals.verdict != 0:
+        raise ValueError("its belief in others cannot be")
+    if not 1 <= totals.first_release <= totals.release or totals.rows_paid < 0:
+        raise ValueError("its first release cannot be")
     if (state.votes[:nodes] < 0).any() or min(totals.paid, totals.target) < 0:
         raise ValueError("its counts must not be negative")
     for event in state.events[: totals.events]:

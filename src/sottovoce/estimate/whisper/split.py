@@ -40,6 +40,7 @@ def split(state: "State", constants: "Constants", node: int, axis: int, known: B
     for side in range(2):
         part = lower + side
         state.live[part] = state.live[node]
+        state.bias[part] = state.bias[node]
         for m in range(len(known.people.share)):
             upper = upper_share(state, constants, node, axis, known.people, m)
             share = upper if side == 1 else 1.0 - upper

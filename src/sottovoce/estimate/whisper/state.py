@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sottovoce.estimate.tree import Tree, copy_into, has_room, new_tree
 from sottovoce.estimate.whisper.audit import reward_share
 from sottovoce.estimate.whisper.constants import Constants
-from sottovoce.shared.whisper.tuning import ASK, REWARD_DEVIATION, SLOPE_DEVIATION
+from sottovoce.shared.whisper.tuning import ASK, BIASES, REWARD_DEVIATION, SLOPE_DEVIATION
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -38,6 +38,11 @@ TOTALS = np.dtype(
         ("reward_share", "i8"),  # how many of SHARES are asked for their reward
         ("paid", "f8"),  # target users so far, and what all other reports are worth in them
         ("target", "f8"),  # target users so far
+        ("rows_paid", "f8"),  # what logged rows are worth in target users
+        ("checked", "i8"),  # whether the audit found that promises of others are kept by and large
+        ("misled", "i8"),  # whether auxiliary data misled, and is not learned from any more
+        ("verdict", "i8"),  # of the last step: trust.STAY, or BEGIN_ANEW
+        ("first_release", "i8"),  # of the tree as it is; answers for earlier ones do not fit it
         ("audit_answers", "f8"),  # people who were asked for their reward, and sums over them of
         ("audit_delivered", "f8"),  # … g = f - 1/2 as they told it
         ("audit_promised", "f8"),  # … as it was expected of the policy
@@ -96,6 +101,7 @@ class State(NamedTuple):
     rows_told: Information  # (S, M+1, 1+Z, K) each: of the share of logged rows with each arm
     relevance: Floats  # (d,) the share of its prior variance that an axis keeps
     ask: Counts  # (1+d,) how many people of ASK are asked about no axis, and about each
+    bias: Floats  # (S,) by how much the rewards of auxiliary populations may differ from ours
     forecast: Forecast
     votes: Counts  # (S, K, K) if certified: answers of the target that favour the first arm
     events: Records  # (S·(K+1),) of EVENT
@@ -122,6 +128,8 @@ def initial_state(constants: Constants) -> State:
     state.ask[0] = ASK - state.ask[1:].sum()
     totals = state.totals[0]
     totals.nodes, totals.contested, totals.release = 1, 1, 1
+    state.bias[0] = BIASES[0]
+    totals.first_release = 1
     totals.reward_share = reward_share(state, constants)
     return state
 
@@ -177,6 +185,7 @@ def _allocate(nodes: int, constants: Constants) -> State:
         rows_told=information(groups, 1 + slots, matrix=(arms,)),
         relevance=np.zeros(d),
         ask=np.zeros(1 + d, dtype=np.int64),
+        bias=floats(),
         forecast=Forecast(floats(), floats(), floats()),
         votes=counts(arms, arms),
         events=np.zeros(nodes * (arms + 1), dtype=EVENT).view(np.recarray),

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sottovoce.estimate.whisper.audit import forecast, reward_share
+from sottovoce.estimate.whisper.bias import weigh_rows
 from sottovoce.estimate.whisper.decisions import Decision, axis_variation, choose_pair, decide
 from sottovoce.estimate.whisper.measurement import estimate, solve
 from sottovoce.estimate.whisper.relevance import ask_about
 from sottovoce.estimate.whisper.smoothing import smooth, smoothing_is_due
 from sottovoce.estimate.whisper.split import split
+from sottovoce.estimate.whisper.trust import STAY, fade, judge, reopen
 
 if TYPE_CHECKING:
     from sottovoce.estimate.whisper.constants import Constants
@@ -20,11 +22,18 @@ def step(state: "State", constants: "Constants") -> None:
     """Look at every contested bin. There is a new release if anything changed."""
     totals = state.totals[0]
     totals.release += 1  # so that what is decided now bears the number of the next release
+    fade(state, constants)
+    totals.verdict = judge(state, constants)
+    if totals.verdict != STAY:
+        return  # the tree begins anew (``anew.py``), and the next step looks at its bins
     nodes, contested, events = totals.nodes, totals.contested, totals.events
     smoothed = smoothing_is_due(state)
     if smoothed:
+        weigh_rows(state, constants)
         smooth(state, constants)
-    changed = False
+        reopen(state, constants)
+    changed = totals.contested != contested
+    contested = totals.contested
     varies = np.zeros(constants.dimension)
     totals.contested = 0
     for position in range(contested):

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from sottovoce.estimate.whisper.measurement import Answers, add_answers
 from sottovoce.estimate.whisper.state import Counts
 from sottovoce.shared.whisper.cells import CellMechanism
-from sottovoce.shared.whisper.tuning import LOGGED_TRUST
 
 if TYPE_CHECKING:
     from sottovoce.estimate.whisper.constants import Constants
@@ -74,6 +73,8 @@ def hand_over(
     votes = constants.certified and question.kind == 0
     votes = votes and tally.axis < 0 and tally.population == 0
     parts = mechanism.parts
+    if tally.population > 0 and state.totals[0].misled:
+        return
     for cell in range(len(cells)):
         node, first, second = cells[cell]
         if node < 0:
@@ -107,6 +108,17 @@ def worth(constants: "Constants", target: float, variance: float, logged: bool) 
     return target / variance * compared / constants.arms**2
 
 
-def credit(constants: "Constants", target: float, variance: float, logged: bool) -> float:
-    """Return what one report counts, in target users, for how long arms are compared."""
-    return (LOGGED_TRUST if logged else 1.0) * worth(constants, target, variance, logged)
+def credit(
+    state: "State",
+    constants: "Constants",
+    target: float,
+    variance: float,
+    logged: bool,
+    reports: int,
+) -> None:
+    """Count what reports of others are worth, in target users, for how long arms are compared."""
+    unit = worth(constants, target, variance, logged)
+    if logged:
+        state.totals[0].rows_paid += unit * reports
+    else:
+        state.totals[0].paid += unit * reports

@@ -18,6 +18,7 @@ from sottovoce.lab.sweeps import Setting
 from sottovoce.lab.worlds import LevelsInTurns, Linear, LongTails, PartlyOther, Stripes, Xor
 from sottovoce.shared import check
 from sottovoce.shared.errors import ExperimentError, must
+from sottovoce.shared.whisper import Whisper
 
 METHODS = ("whisper",)
 """What is run unless other methods are asked for."""
@@ -40,6 +41,7 @@ class World:
 
     auxiliary: rows that come before the target.
     since: only people after so many others are judged.
+    half_life: of ``whisper``, which then lets fade what it learned.
     limits: by ε.
     """
 
@@ -48,6 +50,7 @@ class World:
     epsilons: Sequence[float] = (1.0, 4.0)
     auxiliary: Sequence[Auxiliary] = ()
     since: int = 0
+    half_life: int | None = None
     limits: Mapping[float, Limit] = field(default_factory=dict)
 
 
@@ -99,12 +102,13 @@ def _exponential(dimension: int, **shares: float) -> World:
 
 
 _MISLED = _times(NO_ROWS, e1=1.15, e4=1.5)
-_SUDDEN = World(SuddenDrift(BASE, 40_000, 0.5), 80_000, since=40_000)
-_SLOW = World(SlowDrift(BASE, 80_000, 0.5), 80_000, since=40_000)
+_SUDDEN = SuddenDrift(BASE, 40_000, 0.5)
+_SLOW = SlowDrift(BASE, 80_000, 0.5)
+_STILL = "exponential, 1 of 2 features"
 _LEVELS = (1.0, 4.0, 8.0)
 
 WORLDS: Mapping[str, World] = {
-    "exponential, 1 of 2 features": _exponential(2),
+    _STILL: _exponential(2),
     "exponential, 1 of 5 features": _exponential(5),
     "exponential, 1 of 10 features": _exponential(10),
     "exponential, 1 of 20 features": _exponential(20, e1=0.42, e4=0.07),
@@ -130,8 +134,13 @@ WORLDS: Mapping[str, World] = {
     "rows: wrong in 25 %": _with_rows(0.25, _MISLED),
     "rows: wrong in 50 %": _with_rows(0.5, _MISLED),
     "rows: wrong in 75 %": _with_rows(0.75, _MISLED),
-    "sudden drift, 2nd half": _SUDDEN,
-    "slow drift, 2nd half": _SLOW,
+    "sudden drift, 2nd half": World(
+        _SUDDEN, 80_000, since=40_000, half_life=20_000, limits=_shares(e1=0.6, e4=0.3)
+    ),
+    "slow drift, 2nd half": World(_SLOW, 80_000, since=40_000, half_life=20_000),
+    "no drift, but a half-life": World(
+        BASE, 80_000, half_life=20_000, limits=_times(_STILL, e1=1.15, e4=1.15)
+    ),
     "a value missing at random": World(Missing(BASE, 0.3), 40_000),
     "a value missing, not at random": World(Missing(BASE, 0.3, matters=True), 40_000),
     "4 stripes": World(Stripes(4), 40_000),
@@ -193,9 +202,12 @@ def regret_in_world(setting: Setting, seed: int) -> dict[str, float]:
     """Make one run of a sweep."""
     world = WORLDS[setting["world"]]
     options: SimulateOptions = {"auxiliary": world.auxiliary}
+    method = setting["method"]
+    if world.half_life is not None and method == "whisper":
+        method = Whisper(half_life=world.half_life)
     result = simulate(
         world.environment,
-        method=setting["method"],
+        method=method,
         epsilon=setting["epsilon"],
         n=world.n,
         seed=seed,

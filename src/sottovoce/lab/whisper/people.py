@@ -11,6 +11,7 @@ from sottovoce.estimate import tree
 from sottovoce.estimate.tree import Tree
 from sottovoce.estimate.whisper import (
     audit,
+    bias,
     decisions,
     measurement,
     relevance,
@@ -18,10 +19,12 @@ from sottovoce.estimate.whisper import (
     split,
     step,
     tally,
+    trust,
 )
 from sottovoce.estimate.whisper.constants import Constants
 from sottovoce.estimate.whisper.state import Counts, Floats, Records, State
 from sottovoce.estimate.whisper.tally import Tally
+from sottovoce.estimate.whisper.trust import STAY
 from sottovoce.lab.compiled import compile_rules, compiled, inlined
 from sottovoce.lab.environments import People, Rows
 from sottovoce.lab.loop import compile_loop
@@ -42,7 +45,20 @@ asked_axis, part_and_sign = _device[device.asked_axis], _device[device.part_and_
 level_at = _device[partition.level_at]
 
 _learner = compile_rules(
-    *(audit, axes, decisions, measurement, relevance, smoothing, split, step, tally, tree),
+    *(
+        audit,
+        axes,
+        bias,
+        decisions,
+        measurement,
+        relevance,
+        smoothing,
+        split,
+        step,
+        tally,
+        tree,
+        trust,
+    ),
     inline=False,
     allocate=True,
 )
@@ -306,7 +322,7 @@ def contribute(
     halves = fixed.halves
     target = fixed.target_mechanisms[halves, bins].variance
     variance = fixed.mechanisms[halves, own].variance
-    state.totals[0].paid += credit(constants, target, variance, True) * (stop - start)
+    credit(state, constants, target, variance, True, stop - start)
 
 
 @compiled
@@ -334,7 +350,7 @@ def probabilities(crowd: Crowd, fixed: Fixed, points: Floats, out: Floats) -> No
 @compiled
 def has_room(crowd: Crowd) -> bool:
     """Say whether every contested bin can be split."""
-    room: bool = tree_has_room(crowd.state)
+    room: bool = tree_has_room(crowd.state) and crowd.state.totals[0].verdict == STAY
     return room
 
 

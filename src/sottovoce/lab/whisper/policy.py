@@ -4,10 +4,12 @@ from collections.abc import Sequence
 
 from sottovoce.estimate.diagnosis import Diagnosis
 from sottovoce.estimate.history import DatedEvent, history_of
+from sottovoce.estimate.whisper.anew import begin_anew
 from sottovoce.estimate.whisper.constants import constants
 from sottovoce.estimate.whisper.diagnosis import diagnose
 from sottovoce.estimate.whisper.publish import release_of
 from sottovoce.estimate.whisper.state import State, initial_state, with_room
+from sottovoce.estimate.whisper.trust import STAY
 from sottovoce.lab.whisper.people import LOOP
 from sottovoce.lab.whisper.tables import Crowd, Fixed, fixed_for, tallies_for
 from sottovoce.shared.experiment import Experiment
@@ -22,6 +24,7 @@ class WhisperPolicy:
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
         self.constants = constants(experiment)
+        self._earlier: tuple[DatedEvent, ...] = ()
         self.go_on_with(initial_state(self.constants))
 
     def go_on_with(self, learner: State) -> None:
@@ -34,8 +37,12 @@ class WhisperPolicy:
         return fixed_for(self.experiment, population, nodes=len(self.learner.live))
 
     def grow(self) -> None:
-        """Make room for every contested bin to be split."""
-        self.go_on_with(with_room(self.learner, self.constants))
+        """Begin anew if the learner said so, and make room for every contested bin to be split."""
+        learner = self.learner
+        if learner.totals[0].verdict != STAY:
+            self._earlier += history_of(learner)
+            learner = begin_anew(learner, self.constants)
+        self.go_on_with(with_room(learner, self.constants))
 
     def diagnosis(self, reports: Sequence[int]) -> Diagnosis:
         """Say what the auxiliary populations bring, given how many rows of each have come."""
@@ -43,7 +50,7 @@ class WhisperPolicy:
 
     def history(self) -> tuple[DatedEvent, ...]:
         """Return eliminations and splits."""
-        return history_of(self.learner)
+        return (*self._earlier, *history_of(self.learner))
 
     def release(self) -> Release:
         """Return the policy now."""

@@ -21,6 +21,8 @@ class Whisper(MethodSettings):
         would. ``certified`` also waits for proof: with probability at least 1 - delta it never
         drops an arm that is best on average in its bin.
     delta: the probability of an error of ``certified``; it has no effect otherwise.
+    half_life: after so many people half of what was learned has faded, for a world that changes.
+        Without it nothing fades.
     public_arms: WEAKER PRIVACY. The arm of each person is public. The report is ε-LDP in the
         context and the outcome, but not in the arm.
     """
@@ -30,6 +32,7 @@ class Whisper(MethodSettings):
     guarantee: Literal["regret", "certified"] = "regret"
     delta: float = 0.05
     public_arms: bool = False
+    half_life: int | None = None
 
     def __post_init__(self) -> None:
         if self.guarantee not in ("regret", "certified"):
@@ -42,6 +45,12 @@ class Whisper(MethodSettings):
         if type(self.public_arms) is not bool:
             came = repr(self.public_arms)
             raise ExperimentError(must("public_arms of whisper", "be true or false", came))
+        if self.half_life is not None and (type(self.half_life) is not int or self.half_life < 1):
+            rule = "be a whole number of people, at least 1"
+            raise ExperimentError(must("half_life of whisper", rule, repr(self.half_life)))
+        if self.half_life is not None and self.guarantee == "certified":
+            rule = "learn for good where it is certified: a proof does not fade"
+            raise ExperimentError(must("whisper", rule, "a half_life too"))
         if self.public_arms and self.guarantee == "certified":
             rule = "have private arms for its certified guarantee"
             raise ExperimentError(must("whisper", rule, "public_arms too"))
@@ -77,8 +86,8 @@ class Whisper(MethodSettings):
         return tuple(0 if axis.ordered else axis.levels for axis in experiment.axes)
 
     def most_reward_share(self, experiment: "Experiment") -> int:
-        """Let people be asked for their rewards where auxiliary populations promise some."""
-        return SHARES if experiment.auxiliary else 0
+        """Let people be asked for their rewards where others or the past promise some."""
+        return SHARES if experiment.auxiliary or self.half_life else 0
 
     @property
     def arms_are_public(self) -> bool:
@@ -90,6 +99,8 @@ class Whisper(MethodSettings):
         """The method in a few words, for people."""
         if self.public_arms:
             return "whisper with public arms: weaker privacy"
+        if self.half_life is not None:
+            return f"whisper, half of what it learned fades over {self.half_life:,} people"
         if self.guarantee == "certified":
             return f"whisper, arms dropped with proof, δ = {self.delta:g}"
         return "whisper"
