@@ -164,7 +164,7 @@ def grown(*, reports: int = 400, seed: int = 0, **settings: Any) -> sv.Learner:
     return learner
 
 
-def grown_whisper(*, reports: int = 207, **settings: Any) -> sv.Learner:
+def grown_whisper(*, reports: int = 267, **settings: Any) -> sv.Learner:
     """The same with ``whisper``, in the middle of a batch."""
     return sv.Learner.from_json(_grown_once(reports, *settings.items()))
 

@@ -270,6 +270,7 @@ def random_bin(rng: np.random.Generator) -> tuple[State, Constants, Floats, Floa
     )
     known = constants(with_levels(*levels, arms=arms, behaviours=behaviours))
     state = initial_state(known)
+    state.bias[:] = 0.0  # others are believed as they are
     groups, slots = state.level_mass.shape[1:]
     state.mass[0] = rng.uniform(0.02, 0.9, groups)
     state.level_mass[0] = rng.uniform(0.05, 0.6, (groups, slots))
@@ -465,6 +466,7 @@ def of_a_bin(behaviour: tuple[float, float] | None) -> tuple[State, Constants]:
     """A bin with a part of everybody, and no auxiliary population but one that behaves so."""
     known = constants(unit_cube(arms=2, d=1, behaviours=(behaviour,)))
     state = initial_state(known)
+    state.bias[:] = 0.0
     state.mass[0] = SHARE
     return state, known
 

@@ -75,6 +75,7 @@ def family(
     behaviour = tuple(rng.dirichlet(np.ones(arms) * 5).tolist())
     known = constants(unit_cube(arms=arms, d=d, behaviours=(behaviour, None)))
     state = initial_state(known)
+    state.bias[:] = 0.0  # others are believed as they are
     for node in splits:
         spoken(rng, state, node, unequal=unequal)
         found = estimate(state, known, node)

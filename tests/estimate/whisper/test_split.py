@@ -99,6 +99,7 @@ def test_halves_are_right_when_only_a_lopsided_population_has_told() -> None:
     """Nine tenths of its people are in the upper half, and the target's people are not known."""
     known = constants(unit_cube(arms=2, d=1, behaviours=((0.5, 0.5),)))
     state = initial_state(known)
+    state.bias[:] = 0.0  # others are believed as they are
     truth = np.array([0.3, -0.3])  # g in the upper half; the other way round in the lower half
     many = 1e7
     state.rows_told.precision[0, 1] = many

@@ -84,7 +84,7 @@ def test_one_bin_and_all_arms_are_left_and_the_counts_go_on() -> None:
     assert now.misled
 
 
-def misled(*, reports: int = 207) -> sv.Learner:
+def misled(*, reports: int = 267) -> sv.Learner:
     """A learner that begins anew at its next step."""
     learner = grown_whisper(reports=reports)
     table = json.loads(learner.to_json())
