@@ -131,7 +131,7 @@ def test_the_diagnosis_of_auxiliary_rows_is_told(path: Path) -> None:
     assert "effective users" not in alone.stdout
 
 
-def test_a_warning_is_told_and_heeding_it_brings_more(tmp_path: Path) -> None:
+def test_a_warning_is_told_and_people_get_as_much_as_if_they_heeded_it(tmp_path: Path) -> None:
     """At south, the same pupil has the other grade."""
     columns = pupils(rows=8000, classes=2)
     other = {"grade 0": "grade 1", "grade 1": "grade 0"}
@@ -151,7 +151,7 @@ def test_a_warning_is_told_and_heeding_it_brings_more(tmp_path: Path) -> None:
         for each in figures["methods"]
         if each["auxiliary"] and each["fraction"] == 1
     ]
-    assert beside["whisper w, heeded", 1] > plain + 0.2
+    assert abs(beside["whisper w, heeded", 1] - plain) < 0.1
     told = run(*arguments, "--reps", 1, "--heed").stdout
     assert "Warning: south seems to mislead" in told
     assert "whisper heeded a warning in 1 of 1 repetitions." in told

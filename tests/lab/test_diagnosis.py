@@ -236,9 +236,9 @@ def test_another_order_is_refused(word: Any) -> None:
 # --- heeding --------------------------------------------------------------------------------------
 
 
-def test_with_flipped_data_a_warning_is_heeded_and_people_lose_far_less() -> None:
-    """Of six runs the best without heeding lost nearly five times what the worst with it did."""
-    world = Slope()
+def test_with_flipped_data_the_learner_begins_anew_and_people_are_warned() -> None:
+    """With and without such rows people lose as much: 747, 1184, 755 beside 963, 671, 698."""
+    world, lost, alone = Slope(), 0.0, 0.0
     aux = [Auxiliary(20_000, 4.0, Flipped(world))]
     for seed in range(4):
         careful = simulate(world, epsilon=1.0, n=20_000, seed=seed, auxiliary=aux, heed=True)
@@ -251,7 +251,10 @@ def test_with_flipped_data_a_warning_is_heeded_and_people_lose_far_less() -> Non
         assert (careless.heeded, careless.warning) == (None, None)
         assert careless.diagnosis is not None
         assert careless.diagnosis.harmful == ("auxiliary 1",)  # it is said, if not heeded
-        assert careful.regret[-1] < 0.3 * careless.regret[-1]
+        assert [each.event for each in careless.history].count(sv.BeganAnew()) == 1
+        lost += careless.regret[-1]
+        alone += simulate(world, epsilon=1.0, n=20_000, seed=seed).regret[-1]
+    assert lost < 1.6 * alone  # who follows such rows to the end loses five times as much and more
 
 
 @pytest.mark.slow

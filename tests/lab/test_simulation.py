@@ -165,7 +165,7 @@ def test_a_run_does_not_care_how_much_room_it_began_with(
     from sottovoce.estimate.whisper import state as whisper_state
 
     settings: dict[str, Any] = {"epsilon": 1024, "n": 20_000, "seed": 5, "method": method}
-    settings["auxiliary"] = [Auxiliary(40_000, 1024)] if method == "whisper" else []
+    settings["auxiliary"] = [Auxiliary(400_000, 1024)] if method == "whisper" else []
     expected = simulate(Exponential(), **settings)
     assert len(expected.release.bins) > 32  # 64 nodes were not enough
     for module in (whisper_state, ldpmab_state):

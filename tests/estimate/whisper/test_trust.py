@@ -65,9 +65,9 @@ def test_one_bin_and_all_arms_are_left_and_the_counts_go_on() -> None:
     known = constants(unit_cube(**ROWS))
     state = initial_state(known)
     totals = state.totals[0]
-    totals.nodes, totals.release, totals.reports, totals.target, totals.paid = 3, 7, 900, 500, 600
-    state.tree.child[0] = 1
-    state.logged.precision[:3] = 1.0
+    totals.release, totals.reports, totals.target, totals.paid = 7, 900, 500, 600
+    state.live[0, 1], state.pair[0] = False, 0
+    state.logged.precision[0, 1, 0, 0, 0] = 1.0
     totals.served = 100
     set_audit(state, 50_000.0, -9000.0, 9000.0, 0.0)
     step(state, known)
@@ -118,7 +118,6 @@ def test_a_learner_says_that_it_began_anew_and_goes_on_to_learn() -> None:
     assert release.bins[0].live == tuple(range(len(learner.experiment.arms)))
     assert isinstance(learner.history()[-1].event, sv.BeganAnew)
     assert learner.certificates() == before
-    assert learner.diagnosis().harmful
     again = sv.Learner.from_json(learner.to_json())
     assert again.to_json() == learner.to_json()
     send(learner, 40)

@@ -100,7 +100,8 @@ def test_a_multiple_is_that_of_the_same_method() -> None:
 def test_only_the_second_half_of_a_drift_is_judged() -> None:
     setting = {"world": DRIFT, "epsilon": 4.0, "method": "whisper"}
     drift = worlds.WORLDS[DRIFT].environment
-    result = simulate(drift, epsilon=4.0, n=600, seed=7)
+    method = sv.Whisper(half_life=worlds.WORLDS[DRIFT].half_life)
+    result = simulate(drift, method=method, epsilon=4.0, n=600, seed=7)
     lost = worlds.regret_in_world(setting, 7)["regret"]
     assert lost == result.regret[-1] - result.regret[2]
     assert result.people[2] == 300

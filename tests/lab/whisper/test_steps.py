@@ -19,12 +19,14 @@ from scipy import stats
 import sottovoce as sv
 from factories import CONTRAST, LEVEL, OUTCOME, REWARD
 from sottovoce.estimate.tree import node_paths
+from sottovoce.estimate.whisper.anew import begin_anew
 from sottovoce.estimate.whisper.constants import constants
 from sottovoce.estimate.whisper.measurement import Answers, add_answers
 from sottovoce.estimate.whisper.publish import release_of
 from sottovoce.estimate.whisper.state import State, arrays_of, initial_state, with_room
 from sottovoce.estimate.whisper.step import step
 from sottovoce.estimate.whisper.tally import MECHANISM
+from sottovoce.estimate.whisper.trust import STAY
 from sottovoce.lab.people import features_of
 from sottovoce.lab.whisper import draws, tables
 from sottovoce.lab.whisper import people as kernel
@@ -131,7 +133,7 @@ class Mirror:
             fixed, by_arm = self.fixed(m), self.constants.questions[OUTCOME].by_arm
             usual = fixed.target_mechanisms[fixed.halves, bins].variance
             own = fixed.mechanisms[fixed.halves, pairs if by_arm else bins].variance
-            totals.paid += kernel.credit(self.constants, usual, own, True)
+            kernel.credit(self.state, self.constants, usual, own, True, 1)
         if question.kind == REWARD:
             assert m == 0
             assert report.payload in (b"\0", b"\1")
@@ -188,6 +190,8 @@ class Mirror:
             self.rewards[:] = 0.0
         self.state = with_room(self.state, self.constants)
         decide(self.state, self.experiment)
+        if self.state.totals[0].verdict != STAY:
+            self.state = begin_anew(self.state, self.constants)
 
 
 def decide(state: State, experiment: sv.Experiment) -> None:

@@ -2,6 +2,7 @@
 
 from sottovoce.estimate.whisper.audit import reward_share
 from sottovoce.estimate.whisper.constants import Constants
+from sottovoce.estimate.whisper.diagnosis import promises
 from sottovoce.estimate.whisper.state import State, initial_state
 
 _KEPT = ("reports", "served", "target", "release", "misled")
@@ -19,6 +20,7 @@ def begin_anew(state: State, constants: Constants) -> State:
         totals[name] = before[name]
     totals.first_release = before.release
     if totals.misled:
+        new.promised[:] = promises(state, constants)
         for name in ("audit_answers", "audit_delivered", "audit_promised", "audit_at_random"):
             totals[name] = before[name]
     totals.reward_share = reward_share(new, constants)

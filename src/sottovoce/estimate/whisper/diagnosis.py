@@ -26,6 +26,9 @@ def diagnose(state: State, experiment: Experiment, reports: Sequence[int]) -> Di
     fixed = constants(experiment)
     audit = _audit(state, experiment) if fixed.audited else None
     everybody, rows = _who_is_where(state, fixed)
+    misled = bool(state.totals[0].misled)
+    # What the learner has forgotten, it has judged already.
+    promised = state.promised if misled else promises(state, fixed)
     sources = []
     for m, population in enumerate(experiment.populations[1:], start=1):
         came = reports[m] > 0
@@ -34,12 +37,11 @@ def diagnose(state: State, experiment: Experiment, reports: Sequence[int]) -> Di
             exploration = fixed.arms * float(fixed.behaviour[m].min())
         elif came:
             exploration = fixed.arms * float(rows[:, m].sum(axis=0).min() / rows[:, m].sum())
-        promises = _promises(state, fixed, m, everybody[:, 0]) if came else None
-        # Whose rows the learner has forgotten, it has judged already.
-        harmful = bool(state.totals[0].misled) and came
-        if audit is not None and audit.falls_short and promises is not None:
+        told = float(promised[m]) if came else None
+        harmful = False
+        if audit is not None and (audit.falls_short or misled) and told is not None:
             # Of several populations, those are to blame that promise what the policy rests on.
-            harmful |= bool(promises >= (audit.promised - audit.at_random) / 2)
+            harmful = told >= (audit.promised - audit.at_random) / 2
         sources.append(
             Source(
                 population=population.name,
@@ -49,7 +51,7 @@ def diagnose(state: State, experiment: Experiment, reports: Sequence[int]) -> Di
                 worth=_worth(state, experiment, m),
                 exploration=exploration,
                 overlap=float(everybody.T[[0, m]].min(axis=0).sum()) if came else None,
-                promises=promises,
+                promises=told,
                 harmful=harmful,
             )
         )
@@ -71,6 +73,13 @@ def _audit(state: State, experiment: Experiment) -> Audit:
         # Of a mean of r, from answers with mean 2r - 1 and (value/β)² = inside each.
         standard_error=math.sqrt(inside / told) / 2 if told else math.inf,
     )
+
+
+def promises(state: State, fixed: Constants) -> Floats:
+    """Return what each population alone promises for this policy, (M+1,); 0 for the target."""
+    everybody, _ = _who_is_where(state, fixed)
+    others = range(1, len(fixed.behaviour))
+    return np.array([0.0, *(_promises(state, fixed, m, everybody[:, 0]) for m in others)])
 
 
 def _leaves(state: State) -> list[int]:

@@ -125,6 +125,6 @@ def _check_slots(state: State, fixed: Constants) -> None:
 def _rows(state: State, name: str) -> int:
     totals = state.totals[0]
     counts = {"totals": 1, "contested": totals.contested, "events": totals.events}
-    if name in ("relevance", "ask"):  # of axes, not of nodes
+    if name in ("relevance", "ask", "promised"):  # of axes and populations, not of nodes
         return len(getattr(state, name))
     return int(counts.get(name, totals.nodes))

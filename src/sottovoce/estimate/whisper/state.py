@@ -102,6 +102,7 @@ class State(NamedTuple):
     relevance: Floats  # (d,) the share of its prior variance that an axis keeps
     ask: Counts  # (1+d,) how many people of ASK are asked about no axis, and about each
     bias: Floats  # (S,) by how much the rewards of auxiliary populations may differ from ours
+    promised: Floats  # (M+1,) what each population promised when the learner began anew
     forecast: Forecast
     votes: Counts  # (S, K, K) if certified: answers of the target that favour the first arm
     events: Records  # (S·(K+1),) of EVENT
@@ -186,6 +187,7 @@ def _allocate(nodes: int, constants: Constants) -> State:
         relevance=np.zeros(d),
         ask=np.zeros(1 + d, dtype=np.int64),
         bias=floats(),
+        promised=np.zeros(groups),
         forecast=Forecast(floats(), floats(), floats()),
         votes=counts(arms, arms),
         events=np.zeros(nodes * (arms + 1), dtype=EVENT).view(np.recarray),

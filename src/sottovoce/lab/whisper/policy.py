@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from sottovoce.estimate.diagnosis import Diagnosis
-from sottovoce.estimate.history import DatedEvent, history_of
+from sottovoce.estimate.history import BeganAnew, DatedEvent, history_of
 from sottovoce.estimate.whisper.anew import begin_anew
 from sottovoce.estimate.whisper.constants import constants
 from sottovoce.estimate.whisper.diagnosis import diagnose
@@ -40,7 +40,8 @@ class WhisperPolicy:
         """Begin anew if the learner said so, and make room for every contested bin to be split."""
         learner = self.learner
         if learner.totals[0].verdict != STAY:
-            self._earlier += history_of(learner)
+            began = DatedEvent(int(learner.totals[0].reports), BeganAnew())
+            self._earlier += (*history_of(learner), began)
             learner = begin_anew(learner, self.constants)
         self.go_on_with(with_room(learner, self.constants))
 
