@@ -170,7 +170,7 @@ def eight_bins(epsilon: float, *, release_every: int = 10**6) -> sv.Learner:
     state = table["state"]
     nodes = 15
     for name, rows in state.items():
-        if name not in ("totals", "events", "contested", "relevance", "ask"):
+        if name not in ("totals", "events", "contested", "relevance", "ask", "promised"):
             state[name] = [rows[0]] * nodes
     nodes_of = ["".join(sides) for n in range(4) for sides in itertools.product("01", repeat=n)]
     state["tree.child"] = [2 * node + 1 if node < 7 else node for node in range(nodes)]
