@@ -53,6 +53,7 @@ SOURCES = {
     "problems": Source("sottovoce bench regret --problems --reps 10", _OF_SWEEP),
     "presets": Source("python -m benchmarks.presets", "0 to 19; 0 to 9 for a million people"),
     "differences": Source("python -m benchmarks.differences", "0 to 19"),
+    "expect": Source("python -m benchmarks.expect", _OF_SWEEP),
     "diagnosis": Source("python -m benchmarks.diagnosis", "300 to 319", "SOTTOVOCE_DATA"),
 }
 

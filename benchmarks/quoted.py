@@ -6,7 +6,11 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from benchmarks.expect import PEOPLE, cell_of
+
 from sottovoce.lab.regret.cells import LEAST_RATIO
+from sottovoce.server.outlook import MOST_SHARE
+from sottovoce.shared.whisper.outlook import expected_share
 
 Figures = dict[str, str]
 
@@ -250,6 +254,49 @@ def of_look(look: Mapping[str, Any]) -> Figures:
     return {**found, "table": table(["problems", "how many", *methods], rows)}
 
 
+def of_expect(result: Any, _: Mapping[str, Any]) -> Figures:
+    """Quote what to expect, with what an operator is warned of in bold, and the rule's errors."""
+    found: Figures = {"reps": str(result[0]["reps"])}
+    told = [expected_share(cell_of(row).experiment) for row in result]
+    alone = [(row, share) for row, share in zip(result, told, strict=True) if not row["rows"]]
+    for varied in dict.fromkeys(row["varied"] for row in result):
+        mine: dict[tuple[int, float], list[str]] = {}
+        for row, share in alone:
+            if row["varied"] == varied:
+                text = plus_minus(row["share"], row["standard_error"])
+                line = mine.setdefault((row["size"], row["epsilon"]), [])
+                line.append(f"**{text}**" if share > MOST_SHARE else text)
+        lines = [[str(size), f"{epsilon:g}", *line] for (size, epsilon), line in mine.items()]
+        head = [f"{'n = ' if n == PEOPLE[0] else ''}{n:,}" for n in PEOPLE]
+        found[varied] = table([varied, "ε", *head], lines)
+    rows = [
+        [
+            *(f"{row['rows']:,}", f"{row['rows_epsilon']:g}", f"{row['epsilon']:g}"),
+            *(plus_minus(row["share"], row["standard_error"]), f"{share:.2f}"),
+        ]
+        for row, share in zip(result, told, strict=True)
+        if row["rows"]
+    ]
+    found["rows"] = table(["rows", "their ε", "ε", "share", "the rule"], rows)
+    errors = [share - row["share"] for row, share in alone]
+    warned = [row["share"] for row, share in alone if share > MOST_SHARE]
+    large = [(row["share"], share) for row, share in alone if max(row["share"], share) > 0.3]
+    lost = [share for row, share in alone if row["share"] > 0.9]
+    root = math.sqrt(statistics.fmean(error**2 for error in errors))
+    factors = [max(share / measured, measured / share) for measured, share in large]
+    return {
+        **found,
+        "error": f"{root:.2f}",
+        "factor": f"{max(factors):.1f}",
+        "cells": str(len(alone)),
+        "warned": str(len(warned)),
+        "warned.least": f"{min(warned):.2f}",
+        "warned.median": f"{statistics.median(warned):.2f}",
+        "lost": str(len(lost)),
+        "lost.warned": str(sum(share > MOST_SHARE for share in lost)),
+    }
+
+
 MAKERS = {
     "regret": of_regret,
     "auxiliary": of_auxiliary,
@@ -257,4 +304,5 @@ MAKERS = {
     "presets": of_presets,
     "differences": of_differences,
     "diagnosis": of_diagnosis,
+    "expect": of_expect,
 }

@@ -8,7 +8,7 @@ import sottovoce as sv
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy
 
-CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED, REWARD, LOGGED_LEVEL = range(8)
+CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED, REWARD, LOGGED_LEVEL, SCALE, LOGGED_SCALE = range(10)
 """The kinds of questions of ``whisper`` as they are on the wire."""
 
 REWARD_SHARE = 24
@@ -171,9 +171,10 @@ def grown_whisper(*, reports: int = 267, **settings: Any) -> sv.Learner:
 
 @lru_cache
 def _grown_once(reports: int, *settings: tuple[str, Any]) -> str:
-    from support.whispers import send
+    from support.whispers import send, tell_places
 
     learner = sv.Learner(whispering(**dict(settings)))
+    tell_places(learner, random.Random(19))
     send(learner, random.Random(20), reports, target_only="guarantee" in dict(settings))
     return learner.to_json()
 

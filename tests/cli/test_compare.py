@@ -125,7 +125,8 @@ def test_the_diagnosis_of_auxiliary_rows_is_told(path: Path) -> None:
             f"{each['exploration']:.2f}",
         ]
     assert "who were asked" in told
-    assert "Warning" not in told
+    # Of so few people it may warn by chance; then the figures say so, too.
+    assert ("Warning" in told) == any(each["harmful"] for each in sources)
     assert "heeded" not in told
     alone = run(path, *SCHOOLS, "--methods", "linear", "--reps", 1)
     assert "effective users" not in alone.stdout

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from sottovoce.shared.errors import Rejection, WireError
 from sottovoce.shared.partition import Box, Partition, longest_edges, max_edge_axis
-from support.partitions import COORDINATE, partitions, partitions_with_sets, point_of
+from support.partitions import (
+    COORDINATE,
+    partitions,
+    partitions_with_scales,
+    partitions_with_sets,
+    point_of,
+    position,
+)
 
 
 def volume(box: Box) -> Fraction:
@@ -242,3 +249,37 @@ def test_only_a_leaf_can_be_cut() -> None:
     for path in ("", "00", "2"):
         with pytest.raises(ValueError, match="the bin to cut must be a leaf"):
             partition.cut(path, axis=0)
+
+
+@given(partitions_with_scales(), st.data())
+def test_with_scales_a_point_is_in_the_bin_whose_box_holds_it(
+    partition: Partition, data: st.DataObject
+) -> None:
+    levels = partition.levels or (0,) * partition.dimension
+    point = data.draw(st.tuples(*map(position, levels)))
+    path = partition.find(point)
+    for axis, (low, high) in enumerate(partition.box(path)):
+        assert low <= point[axis] < high or high == point[axis] == 1
+
+
+@given(partitions_with_scales())
+def test_edges_are_places_on_the_scale_and_a_box_has_their_positions(partition: Partition) -> None:
+    plain = Partition(partition.dimension, partition.cuts, partition.levels, partition.sets)
+    for path in partition.leaves():
+        edges, box = partition.edges(path), partition.box(path)
+        assert edges == plain.edges(path) == plain.box(path)
+        for axis, (places, found) in enumerate(zip(edges, box, strict=True)):
+            assert found == tuple(partition.position(axis, place) for place in places)
+            if axis not in partition.scales:
+                assert found == places
+
+
+def test_a_split_on_a_scale_is_where_half_of_the_people_are() -> None:
+    tail = tuple((piece / 32) ** 3 for piece in range(33))
+    partition = Partition(2, {"": 0, "0": 0, "1": 1}, scales={0: tail})
+    assert partition.box("00") == ((0.0, tail[8]), (0.0, 1.0))
+    assert partition.box("01") == ((tail[8], tail[16]), (0.0, 1.0))
+    assert partition.box("11") == ((tail[16], 1.0), (0.5, 1.0))
+    below, on = tail[16] - 1e-9, tail[16]
+    assert partition.find((below, 0.9)) == "01"
+    assert partition.find((on, 0.9)) == "11"  # whoever is on a cut is above it

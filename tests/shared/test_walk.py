@@ -11,7 +11,14 @@ import sottovoce as sv
 from factories import uniform, unit_cube
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.walk import Walk, walk_of
-from support.partitions import COORDINATE, partitions, partitions_with_sets, point_of, position
+from support.partitions import (
+    COORDINATE,
+    partitions,
+    partitions_with_scales,
+    partitions_with_sets,
+    point_of,
+    position,
+)
 
 
 def release_of(partition: Partition) -> sv.Release:
@@ -55,7 +62,7 @@ class Counted(Sequence[Any]):
         return len(self.values)
 
 
-PARTS = ("axis", "look", "middle", "levels", "upper", "child", "quarter", "policies")
+PARTS = ("axis", "look", "middle", "levels", "upper", "child", "lower", "higher", "policies")
 
 
 @pytest.mark.parametrize("deep", [1, 7, 96])
@@ -67,7 +74,7 @@ def test_the_shallowest_and_the_deepest_bin_take_the_same_reads(deep: int) -> No
     for point in ((1.0, 1.0, 1.0), (0.0, 0.9, 0.9), (0.0, 0.0, 0.0)):
         parts: dict[str, Any] = {name: Counted(getattr(walk, name)) for name in PARTS}
         asked = Counted(point)
-        counted = Walk(**parts, steps=walk.steps)
+        counted = Walk(**parts, root=walk.root, steps=walk.steps)
         counted.find(asked)
         counted.middle_of_leaf(asked, axis=1)
         seen.add((asked.reads, *(part.reads for part in parts.values())))
@@ -106,7 +113,7 @@ def test_a_walk_over_sets_takes_the_same_reads_for_everybody(partition: Partitio
         parts: dict[str, Any] = {name: Counted(getattr(walk, name)) for name in PARTS}
         # Within a node, too: one byte of its levels is read, whichever it is.
         parts["upper"] = Counted([Counted(each) for each in walk.upper])
-        asked, counted = Counted(point), Walk(**parts, steps=walk.steps)
+        asked, counted = Counted(point), Walk(**parts, root=walk.root, steps=walk.steps)
         counted.find(asked)
         for axis in range(partition.dimension):
             counted.middle_of_leaf(asked, axis=axis)
@@ -188,3 +195,29 @@ def test_a_release_beyond_the_bounds_is_refused_when_it_is_read() -> None:
     deep = release_of(Partition(3, branch(97)))
     with pytest.raises(sv.WireError, match="at most 96 splits deep"):
         sv.Release.from_table(deep.to_table())
+
+
+@given(partitions_with_scales(), st.data())
+def test_a_walk_on_scales_ends_in_the_bin_of_the_point_and_knows_its_middles(
+    partition: Partition, data: st.DataObject
+) -> None:
+    levels = partition.levels or (0,) * partition.dimension
+    point = data.draw(st.tuples(*map(position, levels)))
+    release = release_of(partition)
+    path, walk = partition.find(point), walk_of(release)
+    assert walk.find(point) is release.policies[path]
+    for axis, (low, high) in enumerate(partition.edges(path)):
+        if not levels[axis]:
+            middle = partition.position(axis, (low + high) / 2)
+            assert walk.middle_of_leaf(point, axis=axis) == middle
+
+
+def test_both_middles_are_read_whichever_half_a_person_is_in() -> None:
+    tail = tuple((piece / 32) ** 3 for piece in range(33))
+    walk = walk_of(release_of(Partition(1, {"": 0}, scales={0: tail})))
+    assert walk.middle_of_leaf((0.1,), axis=0) == tail[8]
+    assert walk.middle_of_leaf((0.2,), axis=0) == tail[24]
+    for point in ((0.1,), (0.2,)):
+        parts: dict[str, Any] = {name: Counted(getattr(walk, name)) for name in PARTS}
+        Walk(**parts, root=walk.root, steps=walk.steps).middle_of_leaf(point, axis=0)
+        assert parts["lower"].reads == parts["higher"].reads == walk.steps

@@ -132,6 +132,13 @@ def split_release(experiment: sv.Experiment) -> sv.Release:
         {"bin": "111", **contested},
     ]
     table["reward_share"] = 30
+    # Incomes are long-tailed; ages are not, and few people are near the ends.
+    numbers = [axis for axis, each in enumerate(experiment.axes) if each.levels == 0]
+    table["scale_share"] = 40
+    table["thresholds"] = [0] * experiment.dimension
+    for axis in numbers:
+        table["thresholds"][axis] = 10 + axis
+    table["scales"] = {str(numbers[-1]): [0.9 * (i / 32) ** 3 + 0.01 for i in range(1, 32)]}
     return wire.release_from_json(canonical_json(table).decode())
 
 
@@ -197,16 +204,19 @@ def test_devices_answer_as_the_specification_says(
         assert cell is not None
         # A value of 0 is a sign at random.
         assert values[cell] == value or (value == 0 and values[cell] != 0)
-        parts.add(question.mechanism.parts)
-        rows.add(question.row)
+        if question.kind not in spec.PLACES:
+            parts.add(question.mechanism.parts)
+            rows.add(question.row)
     assert parts == ({1} if certified else {1, 2, 3, 4} if gaps else {1, 2}) - (
         {1} if logged and not certified else set()
     )
     assert rows == ({0, 1, 2, 3} if gaps and certified else {0})
     if not logged:
-        assert set(kinds) == {"CONTRAST", "LEVEL", "MASS", "REWARD"}
+        assert set(kinds) == {"CONTRAST", "LEVEL", "MASS", "REWARD", "SCALE"}
     else:
-        assert set(kinds) == {"COUNT", "OUTCOME"} | ({"LOGGED_LEVEL"} if arms == 2 else set())
+        assert set(kinds) == {"COUNT", "OUTCOME", "LOGGED_SCALE"} | (
+            {"LOGGED_LEVEL"} if arms == 2 else set()
+        )
 
 
 def test_contexts_with_gaps_and_their_questions_are_as_the_specification_says() -> None:
@@ -225,7 +235,7 @@ def test_contexts_with_gaps_and_their_questions_are_as_the_specification_says() 
         report = spec.read_report(wire.report_to_bytes(device.report(reward=1.0)))
         assert report.question is not None
         asked.add(spec.asked(table, report.question, report.population).kind)
-    assert asked == {"CONTRAST", "LEVEL", "MASS", "REWARD"}
+    assert asked == {"CONTRAST", "LEVEL", "MASS", "REWARD", "SCALE"}
 
 
 def test_a_release_that_spells_out_a_flag_is_not_the_one_form() -> None:
@@ -290,8 +300,12 @@ def test_questions_are_drawn_as_the_specification_says(
     assert set(counts) <= set(shares)
     count = len(spec.patterns_of(table["experiment"]))
     assert count == (1 + 8 + 4 + 4 + 4 if gaps else 1 + 3)
-    kinds = [{number for number in shares if number // count == kind} for kind in range(8)]
-    patterns = [{number for number in shares if number % count == each} for each in range(count)]
+    about_places = {number for number in shares if number >= 8 * count}
+    assert len(about_places) == len(release.thresholds) - release.thresholds.count(0) > 0
+    others = shares.keys() - about_places
+    kinds = [{number for number in others if number // count == kind} for kind in range(8)]
+    kinds += [about_places, *({number} for number in about_places)]
+    patterns = [{number for number in others if number % count == each} for each in range(count)]
     for numbers in (*kinds, *patterns):
         share = float(sum(shares[number] for number in numbers))
         came = sum(counts[number] for number in numbers)

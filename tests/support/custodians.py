@@ -72,7 +72,8 @@ def named_arms(people: int) -> sv.Experiment:
     """An experiment in which each person has an arm of their own, at an ε that hides nothing."""
     return sv.Experiment(
         arms=[f"arm {i}" for i in range(people)],
-        context=[sv.Numeric("age", 18, 90)],
+        # Levels: of numbers, some rows would be asked where they are, which names nobody.
+        context=[sv.Ordinal("age", tuple(str(age) for age in range(30, 50)))],
         epsilon=1.0,
         release_every=10**6,
         auxiliary=[sv.Population("clinic-b", epsilon=60.0, users=people)],
@@ -81,7 +82,7 @@ def named_arms(people: int) -> sv.Experiment:
 
 def named_rows(people: int) -> list[tuple[Any, ...]]:
     """The rows of these people: age, arm, reward."""
-    return [(30 + i % 20, f"arm {i}", i % 2) for i in range(people)]
+    return [(str(30 + i % 20), f"arm {i}", i % 2) for i in range(people)]
 
 
 def arms_told(server: CustodianServer) -> Counter[int]:

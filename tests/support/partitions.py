@@ -5,6 +5,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from sottovoce.shared.partition import Partition, max_edge_axis
+from sottovoce.shared.scale import Knots
 
 COORDINATE = st.one_of(
     st.floats(0, 1),
@@ -49,6 +50,24 @@ def partitions_with_sets(draw: st.DrawFn) -> Partition:
             partition = replace(partition, sets={**partition.sets, path: frozenset(up)})
         partition = partition.cut(path, axis=axis)
     return partition
+
+
+@st.composite
+def knots(draw: st.DrawFn) -> Knots:
+    """The scale of an axis: 31 numbers that rise between 0 and 1, some near each other."""
+    inside = st.floats(0, 1, exclude_min=True, exclude_max=True)
+    kinds = st.one_of(inside, st.integers(1, 2**10 - 1).map(lambda numerator: numerator / 2**10))
+    return (0.0, *sorted(draw(st.sets(kinds, min_size=31, max_size=31))), 1.0)
+
+
+@st.composite
+def partitions_with_scales(draw: st.DrawFn) -> Partition:
+    """Splits along any axis; some axes have scales, and some are split into sets."""
+    partition = draw(st.one_of(partitions(), partitions_with_sets()))
+    levels = partition.levels or (0,) * partition.dimension
+    numbers = [axis for axis, count in enumerate(levels) if not count]
+    scaled = draw(st.sets(st.sampled_from(numbers))) if numbers else set()
+    return replace(partition, scales={axis: draw(knots()) for axis in sorted(scaled)})
 
 
 def position(levels: int) -> st.SearchStrategy[float]:

@@ -13,6 +13,9 @@ from functools import cache
 from typing import Any, NamedTuple
 
 KINDS = ["CONTRAST", "LEVEL", "MASS", "OUTCOME", "COUNT", "RANKED", "REWARD", "LOGGED_LEVEL"]
+PLACES = ["SCALE", "LOGGED_SCALE"]
+TAIL = [1, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768]
+THRESHOLDS = [t / 2048 for t in [*TAIL, 1024, *(2048 - t for t in reversed(TAIL))]]
 
 
 class Report(NamedTuple):
@@ -36,7 +39,7 @@ def number(data: bytes) -> int:
 
 
 def read_report(data: bytes) -> Report:
-    assert data[:3] == b"sv\x03"
+    assert data[:3] == b"sv\x04"
     common = (data[4:16].hex(), number(data[16:18]), data[18:34].hex())
     if data[3] == 1:
         doubles = data[38:]
@@ -59,7 +62,7 @@ def read_double(data: bytes) -> float:
 
 
 def read_batch(data: bytes) -> list[bytes]:
-    assert data[:4] == b"sv\x03\x04"
+    assert data[:4] == b"sv\x04\x04"
     count = number(data[4:8])
     lengths = [number(data[8 + 4 * i : 12 + 4 * i]) for i in range(count)]
     starts = [8 + 4 * count + sum(lengths[:i]) for i in range(count + 1)]
@@ -187,6 +190,18 @@ def sign_of(row: int, level: int) -> int:
     return -1 if bin(row & level).count("1") % 2 else 1
 
 
+def position_of(release: dict[str, Any], axis: int, place: float) -> float:
+    """Return where a place on the scale of an axis lies on the axis."""
+    knots = release.get("scales", {}).get(str(axis))
+    if knots is None:
+        return place
+    knots = [0.0, *knots, 1.0]
+    i = min(math.floor(place * 32), 31)
+    start: float = knots[i]
+    end: float = knots[i + 1]
+    return start + (place * 32 - i) * (end - start)
+
+
 def bin_of(release: dict[str, Any], point: list[float]) -> tuple[str, list[list[float]]]:
     edges, path = [[0.0, 1.0] for _ in point], ""
     levels = levels_of(release["experiment"])
@@ -197,7 +212,7 @@ def bin_of(release: dict[str, Any], point: list[float]) -> tuple[str, list[list[
             continue
         low, high = edges[axis]
         middle = (low + high) / 2
-        below = point[axis] < middle
+        below = point[axis] < position_of(release, axis, middle)
         edges[axis] = [low, middle] if below else [middle, high]
         path += "0" if below else "1"
     return path, edges
@@ -265,6 +280,12 @@ class Asked(NamedTuple):
 def asked(release: dict[str, Any], question: int, population: int) -> Asked:
     experiment = release["experiment"]
     patterns = patterns_of(experiment)
+    about = question - len(KINDS) * len(patterns)
+    if about >= 0:
+        axes, threshold = divmod(about, len(THRESHOLDS))
+        place, along = divmod(axes, len(levels_of(experiment)))
+        one = Mechanism(1, 1, 1, elsewhere=False)
+        return Asked(PLACES[place], along, threshold, False, [], one)
     place, pattern = divmod(question, len(patterns))
     kind, (axis, row) = KINDS[place], patterns[pattern]
     budgets = [experiment["epsilon"], *(each["epsilon"] for each in experiment["auxiliary"])]
@@ -334,6 +355,9 @@ def true_answer(
     if question.kind == "REWARD":
         return 0, value
     point = point_of(release["experiment"], context)
+    if question.kind in PLACES:
+        assert question.axis is not None
+        return 0, 1.0 if point[question.axis] >= THRESHOLDS[question.row] else -1.0
     path, edges = bin_of(release, point)
     wanted = (path, arm if question.by_arm else None)
     if wanted not in question.cells:
@@ -350,7 +374,8 @@ def true_answer(
         sign = sign_of(question.row, part)
     else:
         low, high = edges[question.axis]
-        part = int(point[question.axis] >= (low + high) / 2)
+        middle = position_of(release, question.axis, (low + high) / 2)
+        part = int(point[question.axis] >= middle)
         sign = 1 if part else -1
     if question.mechanism.parts > 1:
         return question.mechanism.parts * index + part, value
@@ -375,6 +400,12 @@ def question_shares(
     if not logged and population == 0 and release.get("reward_share", 0):
         shares[KINDS.index("REWARD") * len(patterns)] = Fraction(release["reward_share"], 160)
         left -= Fraction(release["reward_share"], 160)
+    told = [axis for axis, each in enumerate(release.get("thresholds", [])) if each]
+    scale = left * Fraction(release.get("scale_share", 0), 160)
+    for axis in told:
+        first = len(KINDS) * len(patterns) + (logged * len(levels) + axis) * len(THRESHOLDS)
+        shares[first + release["thresholds"][axis] - 1] = scale / len(told)
+    left -= scale
     if logged:
         known = population > 0 and "behaviour" in experiment["auxiliary"][population - 1]
         kinds = {"COUNT": 16 if known else 80}

@@ -27,7 +27,7 @@ def numbers(data: bytes, *values: float) -> bytes:
 
 def spoil(rng: random.Random, data: bytes) -> bytes:
     """Damage a report in one of many ways; some of them leave it as good as it was."""
-    question = struct.pack("<H", rng.randrange(20))
+    question = struct.pack("<H", rng.choice([rng.randrange(20), rng.randrange(150)]))
     ways = [
         b"",
         data[: rng.randrange(len(data))],
@@ -36,7 +36,7 @@ def spoil(rng: random.Random, data: bytes) -> bytes:
         data[:-1],
         data[:-1] + rng.randbytes(1),
         b"sw" + data[2:],
-        data[:2] + b"\4" + data[3:],  # a newer wire version
+        data[:2] + b"\5" + data[3:],  # a newer wire version
         data[:2] + b"\2" + data[3:],  # an older one
         data[:2] + b"\0" + data[3:],
         data[:3] + bytes([rng.randrange(6)]) + data[4:],

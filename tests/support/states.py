@@ -16,6 +16,7 @@ SEEDS = range(12)
 
 TOTALS = [
     *("nodes", "contested", "events", "release", "reports", "served", "smoothed", "reward_share"),
+    "scale_share",
     *("paid", "target"),
     *("rows_paid", "checked", "misled", "verdict", "first_release"),
     *("audit_answers", "audit_delivered", "audit_promised", "audit_at_random"),
@@ -89,6 +90,19 @@ def events_of(state: State) -> list[Any]:
     return list(state.events[: state.totals[0].events])
 
 
+def told_where_people_are(state: State) -> State:
+    """The same state, in which people are uniform along every axis and nobody is asked that."""
+    state.scaled[:] = True
+    state.thresholds[:] = 0
+    state.totals[0].scale_share = 0
+    return state
+
+
+def placed_state(known: Constants) -> State:
+    """A first state in which it is known where people are."""
+    return told_where_people_are(initial_state(known))
+
+
 def believing(
     known: Constants,
     mean: list[float],
@@ -103,7 +117,7 @@ def believing(
 
     effect (Z, K): of each slot.
     """
-    state = initial_state(known)
+    state = placed_state(known)
     identity = np.eye(known.arms)
     state.prior.precision[0, 0] = identity / deviation**2
     state.prior.vector[0, 0] = np.array(mean) / deviation**2

@@ -7,13 +7,24 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from factories import CONTRAST, COUNT, LEVEL, LOGGED_LEVEL, MASS, OUTCOME, RANKED
+from factories import (
+    CONTRAST,
+    COUNT,
+    LEVEL,
+    LOGGED_LEVEL,
+    LOGGED_SCALE,
+    MASS,
+    OUTCOME,
+    RANKED,
+    SCALE,
+)
 from sottovoce.device.method import Secret
-from sottovoce.device.whisper.answer import true_answer
+from sottovoce.device.whisper.answer import told_of_place, true_answer
 from sottovoce.device.whisper.subset import OperatingSystem, whisper
 from sottovoce.shared import wire
-from sottovoce.shared.whisper.cells import cell_layout
+from sottovoce.shared.whisper.cells import cell_layout, one_cell_mechanism
 from sottovoce.shared.whisper.questions import Question, questions_of
+from sottovoce.shared.whisper.thresholds import THRESHOLDS
 
 DIMENSION = 2
 
@@ -45,6 +56,32 @@ def truth(point: tuple[float, ...], arm: int) -> float:
     return (0.2 + 0.6 * x, 0.8 - 0.6 * x, 0.45 + 0.1 * y)[arm]
 
 
+def anywhere(rng: random.Random, axis: int) -> float:
+    """Where someone is along an axis along which people are uniform."""
+    return rng.random()
+
+
+def told_place(
+    rng: random.Random,
+    release: sv.Release,
+    *,
+    population: int = 0,
+    logged: bool = False,
+    place: Callable[[random.Random, int], float] = anywhere,
+) -> sv.Report:
+    """The report of someone at random who is asked where they are.
+
+    place: draws a position on an axis.
+    """
+    axis = rng.choice([axis for axis, each in enumerate(release.thresholds) if each])
+    asked = Question(LOGGED_SCALE if logged else SCALE, axis, release.thresholds[axis] - 1)
+    mechanism = one_cell_mechanism(release.experiment, population)
+    value = told_of_place(place(rng, axis), THRESHOLDS[asked.row])
+    payload = whisper(mechanism, cell=0, value=value, draws=Seeded(rng))
+    named = asked.number(release.experiment)
+    return sv.Report(wire.release_id(release), population, rng.randbytes(16), payload, named)
+
+
 def person(
     rng: random.Random,
     release: sv.Release,
@@ -57,6 +94,8 @@ def person(
     """The report of someone at random, on some question that is open to them."""
     settings = release.experiment.settings
     assert isinstance(settings, sv.Whisper)
+    if question is None and release.scale_share and rng.random() < release.scale_share / 160:
+        return told_place(rng, release, population=population, logged=logged)
     public, arms = settings.public_arms, len(release.experiment.arms)
     point = (rng.random(), rng.random())
     path = release.partition.find(point)
@@ -94,6 +133,23 @@ def person(
         question,
         ranking if kind == RANKED else (),
     )
+
+
+def tell_places(
+    learner: sv.Learner,
+    rng: random.Random,
+    *,
+    place: Callable[[random.Random, int], float] = anywhere,
+    most: int = 4000,
+) -> None:
+    """Let rows tell where they are until the learner asks nobody that any more."""
+    for _ in range(most):
+        if not (release := learner.release()).scale_share:
+            return
+        population = min(1, len(release.experiment.populations) - 1)
+        report = told_place(rng, release, population=population, logged=True, place=place)
+        learner.receive(report)
+    raise AssertionError("it goes on to ask where people are")
 
 
 def send(

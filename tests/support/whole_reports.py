@@ -162,6 +162,7 @@ class Code:
                 release,
                 experiment=replace(release.experiment),
                 reward_share=share,
+                scale_share=min(1, release.scale_share) if self.few_ways else release.scale_share,
                 ask=(FEW - sum(about), *about),
             )
             self._releases[id(release)] = (release, own)

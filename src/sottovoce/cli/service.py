@@ -22,6 +22,8 @@ from sottovoce.cli.app import (
 )
 from sottovoce.shared.experiment import Experiment
 
+logger = logging.getLogger(__name__)
+
 TOKEN = "SOTTOVOCE_ADMIN_TOKEN"  # noqa: S105  the name of a variable, not a token
 Database = Annotated[
     str,
@@ -90,6 +92,7 @@ class Serve(Command, extra="server"):
 
     def __call__(self) -> None:
         from sottovoce.server.keys import SigningKey
+        from sottovoce.server.outlook import warning
         from sottovoce.server.serve import Listening, serve
         from sottovoce.server.settings import ServerSettings
         from sottovoce.server.store.store import Store
@@ -109,6 +112,8 @@ class Serve(Command, extra="server"):
             say(f"Admin token  {token} (for this run; set {TOKEN} to keep one)")
         for each in begun:
             say(f"Experiment   {each.name}: {listening.url}/experiments/{each.fingerprint}")
+            if few := warning(each):
+                logger.warning(few)
         serve(settings, listening, workers=self.workers)
 
 

@@ -14,7 +14,7 @@ from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
 
-STATE_VERSION = 7
+STATE_VERSION = 8
 
 
 @dataclass(frozen=True, slots=True)

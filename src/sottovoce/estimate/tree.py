@@ -43,9 +43,15 @@ def new_tree(nodes: int, dimension: int) -> Tree:
     )
 
 
+def midpoint(tree: Tree, node: int, axis: int) -> float:
+    """Return the middle of a bin along an axis."""
+    middle: float = (tree.edges[node, axis, 0] + tree.edges[node, axis, 1]) / 2.0
+    return middle
+
+
 def split_node(tree: Tree, node: int, axis: int, lower: int) -> None:
     """Split a leaf at its midpoint; ``lower`` and the next node become its halves."""
-    middle = (tree.edges[node, axis, 0] + tree.edges[node, axis, 1]) / 2.0
+    middle = midpoint(tree, node, axis)
     tree.axis[node], tree.middle[node], tree.child[node] = axis, middle, lower
     for side in range(2):
         tree.depth[lower + side] = tree.depth[node] + 1

@@ -5,6 +5,8 @@ Numbers say the same as colours. All that is drawn is public: it follows from th
 
 Along levels without order, a bin may hold some that are not neighbours: it is then drawn as several
 rectangles.
+
+An axis that has a scale is drawn on it: else the bins of a long tail would all be at one end.
 """
 
 import math
@@ -12,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from sottovoce.server.extents import Extent, extents_of
+from sottovoce.server.extents import Edge, Extent, extents_of, place_at
 from sottovoce.server.formatting import Scale, bins_of, scales, ticks
 from sottovoce.shared.release import BinPolicy, Release
 
@@ -93,22 +95,22 @@ class BinMap:
         scale = self.scales[0]
         longest = max((len(_short(place)) for place in scale.places), default=0)
         most = max(2, int(WIDTH / LETTER) // (longest + 2))
-        return [(self.left + at * WIDTH, _short(label)) for at, label in ticks(scale, most=most)]
+        return [(self.left + at * WIDTH, _short(label)) for at, label in self._ticks(0, most=most)]
 
     @cached_property
     def ticks_up(self) -> list[Tick]:
         """The ticks of the second axis, if there is one."""
         return [
             (self._down(at), _short(label))
-            for scale in self.scales[1:]
-            for at, label in ticks(scale, most=HEIGHT // LINE)
+            for axis in range(1, len(self.scales))
+            for at, label in self._ticks(axis, most=HEIGHT // LINE)
         ]
 
     def rectangles(self, extents: Sequence[Extent]) -> Iterator[Rectangle]:
         """Yield where the pieces of a bin lie."""
         pieces_up = extents[1].pieces if len(extents) > 1 else ((0.0, 1.0),)
-        for left, right in extents[0].pieces:
-            for low, high in pieces_up:
+        for left, right in self._drawn(0, extents[0].pieces):
+            for low, high in self._drawn(1, pieces_up):
                 x, y = self.left + left * WIDTH, self._down(high)
                 yield Rectangle(x, y, (right - left) * WIDTH, (high - low) * self.height)
 
@@ -147,6 +149,15 @@ class BinMap:
                     if box.has_room_for(text + " "):
                         yield arm, text, *box.middle
                         break
+
+    def _ticks(self, axis: int, *, most: int) -> list[tuple[float, str]]:
+        return ticks(self.scales[axis], most=most, knots=self.release.partition.scales.get(axis))
+
+    def _drawn(self, axis: int, pieces: Sequence[Edge]) -> Iterator[Edge]:
+        """Yield where pieces of an axis lie in the drawing, on [0, 1]."""
+        knots = self.release.partition.scales.get(axis)
+        for low, high in pieces:
+            yield (low, high) if knots is None else (place_at(knots, low), place_at(knots, high))
 
     def _down(self, position: float) -> float:
         return TOP + (1 - position) * self.height

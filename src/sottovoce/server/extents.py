@@ -6,10 +6,12 @@ order, a bin holds any set of them. Either way it holds some places, each with a
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sottovoce.shared.release import Release
+from sottovoce.shared.scale import STRETCHES, Knots
 
 Edge = tuple[float, float]
 """Where something begins and ends on [0, 1]."""
@@ -78,6 +80,13 @@ def extents_of(release: Release, path: str) -> tuple[Extent, ...]:
         else Extent.between(low, high, count=axis.levels)
         for number, (axis, (low, high)) in enumerate(edges)
     )
+
+
+def place_at(knots: Knots, position: float) -> float:
+    """Return the place on a scale of a position on its axis."""
+    piece = min(bisect_right(knots, position) - 1, STRETCHES - 1)
+    start, end = knots[piece : piece + 2]
+    return (piece + (position - start) / (end - start)) / STRETCHES
 
 
 def _below(position: float, count: int) -> int:

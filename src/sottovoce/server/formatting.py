@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sottovoce.server.extents import Extent, extents_of
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import BinPolicy, Release
+from sottovoce.shared.scale import Knots, position_at
 from sottovoce.shared.schema import (
     MISSING,
     THERE,
@@ -23,6 +24,10 @@ from sottovoce.shared.schema import (
 EVERYONE = "everyone"
 # So many levels are named, or so many that are left out; the others are counted.
 MOST_LEVELS = 6
+# An edge that was halved more often is no midpoint of [0, 1], but one of a scale.
+MOST_HALVINGS = 40
+# So many ticks, and one more, stand along a number that has a scale.
+PIECES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +161,14 @@ def format_number(value: float, *, step: float) -> str:
     return f"{value:.{min(digits, 17)}g}".replace("-", "−")
 
 
-def ticks(scale: Scale, *, most: int) -> list[tuple[float, str]]:
-    """Return positions along an axis, on [0, 1], and what to write there."""
+def ticks(scale: Scale, *, most: int, knots: Knots | None = None) -> list[tuple[float, str]]:
+    """Return where ticks stand along an axis, on [0, 1], and what to write there.
+
+    knots: of the scale on which a number is drawn, if it has one of its own.
+    """
+    if scale.number is not None and knots is not None:
+        places = [piece / PIECES for piece in range(PIECES + 1)]
+        return [(place, _edge(scale.number, position_at(knots, place))) for place in places]
     if scale.number is not None:
         return _round_numbers(scale.number)
     count = len(scale.places)
@@ -182,7 +193,10 @@ def _edge(feature: Numeric, position: float) -> str:
     """Write the edge of a bin on a number's own scale, the same for all bins that have it."""
     span = feature.high - feature.low
     halvings = position.as_integer_ratio()[1]
-    return format_number(feature.low + position * span, step=max(span / halvings, 5e-324))
+    step = span / halvings
+    if halvings > 2**MOST_HALVINGS:  # a few digits of where it lies between the bounds
+        step = min(position, 1 - position) * span / 100
+    return format_number(feature.low + position * span, step=max(step, 5e-324))
 
 
 def listed(names: Sequence[str], *, last: str = "and") -> str:

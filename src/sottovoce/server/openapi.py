@@ -255,8 +255,17 @@ def _release() -> Json:
             "ask": _list(
                 _COUNT, description="How many people are asked about no axis, and about each."
             ),
+            "scale_share": _COUNT,
+            "thresholds": _list(
+                _COUNT, description="Of each axis, the threshold about which people are asked."
+            ),
+            "scales": {
+                "type": "object",
+                "additionalProperties": _list({"type": "number"}, minItems=1),
+                "description": "Of each axis with a scale of its own, the knots between 0 and 1.",
+            },
         },
-        optional=("sets", "reward_share", "ask"),
+        optional=("sets", "reward_share", "ask", "scale_share", "thresholds", "scales"),
     )
 
 

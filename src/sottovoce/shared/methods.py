@@ -70,8 +70,9 @@ class MethodSettings:
 
     def check_release(self, release: "Release") -> None:
         """Refuse a release that the method's learner would never publish."""
-        if release.ask:
-            raise malformed("a release's ask", "be left out for this method", "one")
+        if release.ask or release.thresholds or release.scale_share or release.partition.scales:
+            what = "a release's ask, scales, thresholds and scale_share"
+            raise malformed(what, "be left out for this method", "some")
 
     def most_reward_share(self, experiment: "Experiment") -> int:
         """Return the largest ``reward_share`` of a release; 0 where nobody is asked so."""
@@ -80,6 +81,10 @@ class MethodSettings:
     def levels_in_sets(self, experiment: "Experiment") -> tuple[int, ...]:
         """Return how many levels each axis has that is split into sets; 0 for midpoints."""
         return (0,) * experiment.dimension
+
+    def expected_share(self, experiment: "Experiment") -> float | None:
+        """Return which share of what random arms lose people will lose; None if nobody knows."""
+        return None
 
     @property
     def arms_are_public(self) -> bool:

@@ -7,6 +7,8 @@ binary, so that its children 2j - 1 and 2j are the paths with 0 and 1 added.
 Boxes are half-open, [low, high), and closed where high = 1. Bins are split at midpoints, which are
 dyadic numbers. ``HALVINGS`` limits the depth, so that floating-point numbers hold them exactly.
 
+Along an axis that has a scale of its own (``scale.py``), midpoints are those on the scale.
+
 Departs from the paper: along an axis whose levels have no order, ``whisper`` splits a bin into two
 sets of levels. Its edge along that axis stays [0, 1].
 """
@@ -17,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sottovoce.shared.errors import Rejection, WireError, malformed, must
+from sottovoce.shared.scale import Knots, position_at
 
 MOST_DEPTH = 96
 """No bin is the result of more splits: each is a step for every person (``walk.py``)."""
@@ -48,12 +51,18 @@ class Partition:
     levels (d,): how many levels each axis has that is split into sets; 0 for an axis that is split
         at midpoints. Empty if all are.
     sets: for each bin that was split into sets, the levels of its upper part.
+    scales: the knots of each axis that has a scale of its own.
     """
 
     dimension: int
     cuts: Mapping[str, int] = field(default_factory=dict)
     levels: tuple[int, ...] = ()
     sets: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    scales: Mapping[int, Knots] = field(default_factory=dict)
+
+    def position(self, axis: int, place: float) -> float:
+        """Return the position of a place in [0, 1] on the scale of an axis."""
+        return position_at(self.scales[axis], place) if axis in self.scales else place
 
     def find(self, point: Sequence[float]) -> str:
         """Return the leaf that holds a point of [0, 1]^d."""
@@ -65,7 +74,7 @@ class Partition:
                 continue
             low, high = edges[axis]
             middle = (low + high) / 2
-            if point[axis] < middle:
+            if point[axis] < self.position(axis, middle):
                 edges[axis] = (low, middle)
                 path += "0"
             else:
@@ -74,7 +83,14 @@ class Partition:
         return path
 
     def box(self, path: str) -> Box:
-        """Return the (low, high) edge of a bin along each axis."""
+        """Return the (low, high) edge of a bin along each axis, as positions."""
+        return tuple(
+            (self.position(axis, low), self.position(axis, high))
+            for axis, (low, high) in enumerate(self.edges(path))
+        )
+
+    def edges(self, path: str) -> Box:
+        """Return the same as places on the scale of each axis."""
         edges = [(0.0, 1.0)] * self.dimension
         for depth, side in enumerate(path):
             if path[:depth] in self.sets:
@@ -116,6 +132,10 @@ class Partition:
         table: dict[str, Any] = {"cuts": dict(sorted(self.cuts.items()))}
         if self.sets:
             table["sets"] = {path: sorted(self.sets[path]) for path in sorted(self.sets)}
+        if self.scales:
+            table["scales"] = {
+                str(axis): list(self.scales[axis][1:-1]) for axis in sorted(self.scales)
+            }
         return table
 
     @classmethod

@@ -6,13 +6,14 @@ with the chance of each.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from sottovoce.shared.errors import ExperimentError, Rejection, WireError, malformed
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.partition import Partition
+from sottovoce.shared.scale import Knots, checked_scales
 
 LAST_VERSION = 2**32 - 1
 """The highest version: a number that four bytes hold."""
@@ -57,6 +58,10 @@ class Release:
 
     reward_share: how many of the target's people, of ``SHARES``, are asked for their reward alone
         (``whisper``, where there are auxiliary populations).
+    scale_share: how many people, of ``SHARES``, are asked where they are along an axis
+        (``whisper``).
+    thresholds (d,): the threshold that they are asked about along each axis, counted from 1; 0 for
+        an axis about which nobody is asked. Empty if nobody is asked about any.
     ask (1 + d,): how many people, of ``ASK``, are asked about no axis, and about each axis
         (``whisper``).
     """
@@ -67,6 +72,8 @@ class Release:
     bins: tuple[BinPolicy, ...]
     reward_share: int = 0
     ask: tuple[int, ...] = ()
+    scale_share: int = 0
+    thresholds: tuple[int, ...] = ()
 
     @cached_property
     def derived(self) -> dict[Any, Any]:
@@ -110,6 +117,8 @@ class Release:
             ],
             **({"reward_share": self.reward_share} if self.reward_share else {}),
             **({"ask": list(self.ask)} if self.ask else {}),
+            **({"scale_share": self.scale_share} if self.scale_share else {}),
+            **({"thresholds": list(self.thresholds)} if self.thresholds else {}),
         }
 
     @classmethod
@@ -126,7 +135,9 @@ class Release:
             experiment = Experiment.from_table(table["experiment"])
             levels = experiment.settings.levels_in_sets(experiment)
             partition = Partition.from_table(levels, table["cuts"], table.get("sets", {}))
-            ask = tuple(table.get("ask", ()))
+            partition = replace(partition, scales=_scales(experiment, table.get("scales", {})))
+            ask, thresholds = tuple(table.get("ask", ())), tuple(table.get("thresholds", ()))
+            scale_share = table.get("scale_share", 0)
             policies = tuple(
                 BinPolicy(
                     entry["bin"],
@@ -154,11 +165,18 @@ class Release:
         if type(share) is not int or not 0 <= share <= most:
             rule = f"be a whole number from 0 to {most}"
             raise malformed("a release's reward_share", rule, repr(share))
-        if not all(type(each) is int for each in ask):
-            raise malformed("a release's ask", "be whole numbers", "something else")
-        release = cls(experiment, version, partition, policies, share, ask)
+        if not all(type(each) is int for each in (*ask, *thresholds, scale_share)):
+            raise malformed(
+                "a release's ask, thresholds and scale_share", "be whole numbers", "not"
+            )
+        release = cls(experiment, version, partition, policies, share, ask, scale_share, thresholds)
         experiment.settings.check_release(release)
         return release
+
+
+def _scales(experiment: Experiment, table: Any) -> dict[int, Knots]:
+    numbers = [axis.levels == 0 for axis in experiment.axes]
+    return checked_scales(experiment.dimension, numbers, table)
 
 
 def _check_policy(policy: BinPolicy, *, arms: int) -> None:

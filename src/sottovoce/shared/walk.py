@@ -27,7 +27,8 @@ class Walk:
     upper: the levels of its upper part, a bit for each, eight in a byte; one byte of 0 if it is not
         split by levels. Each byte is as quick to read as the first.
     child: its lower part, and the upper part is the next node; a leaf is its own child.
-    quarter: a quarter of its edge along the axis, from its middle to the middle of each half.
+    lower, higher: the middles of its lower and of its upper half along the axis.
+    root: the middle of the whole space along each axis.
     policies: the policy of each leaf; for other nodes, that of some leaf.
     """
 
@@ -37,7 +38,9 @@ class Walk:
     levels: Sequence[int]
     upper: Sequence[bytes]
     child: Sequence[int]
-    quarter: Sequence[float]
+    lower: Sequence[float]
+    higher: Sequence[float]
+    root: Sequence[float]
     policies: tuple[BinPolicy, ...]
     steps: int
 
@@ -57,13 +60,13 @@ class Walk:
         """Return the middle, along one axis, of the leaf that holds a point."""
         look, middle, child, node = self.look, self.middle, self.child, 0
         levels, upper = self.levels, self.upper
-        found = 0.5
+        found, lower, higher = self.root[axis], self.lower, self.higher
         for _ in range(self.steps):
             position, half = point[look[node]], middle[node]
             level = int(position * levels[node])
             goes_up = upper[node][level >> 3] >> (level & 7) & 1 | (position >= half)
-            next_middle = half + (2 * goes_up - 1) * self.quarter[node]
-            found = (found, next_middle)[self.axis[node] == axis]
+            middles = (lower[node], higher[node])  # both are read, whoever walks
+            found = (found, middles[goes_up])[self.axis[node] == axis]
             node = child[node] + goes_up
         return found
 
@@ -80,7 +83,7 @@ def _compile(release: Release) -> Walk:
     """Work out every step of every walk."""
     paths = [""]
     axis, look, child = array("h"), array("h"), array("l")
-    middle, quarter, levels = array("d"), array("d"), array("h")
+    middle, lower, higher, levels = array("d"), array("d"), array("d"), array("h")
     upper: list[bytes] = []
     partition = release.partition
     edges: list[dict[int, tuple[float, float]]] = [{}]  # of each node, where it was cut so far
@@ -90,11 +93,13 @@ def _compile(release: Release) -> Walk:
         half = (low + high) / 2
         axis.append(cut)
         look.append(max(cut, 0))
-        middle.append(math.inf if cut < 0 or above is not None else half)
+        on_axis = partition.position(look[node], half)
+        middle.append(math.inf if cut < 0 or above is not None else on_axis)
         levels.append(0 if above is None else partition.levels[cut])
         upper.append(_bits(above or frozenset(), levels[node]))
         child.append(node if cut < 0 else len(paths))
-        quarter.append((high - low) / 4)
+        lower.append(partition.position(look[node], (low + half) / 2))
+        higher.append(partition.position(look[node], (half + high) / 2))
         if cut >= 0:
             paths += [path + "0", path + "1"]
             parts = [(low, half), (half, high)] if above is None else [(low, high)] * 2
@@ -102,7 +107,8 @@ def _compile(release: Release) -> Walk:
         edges[node] = {}  # its halves have their own
     steps = max(map(len, paths))
     policies = tuple(release.policies.get(path, release.bins[0]) for path in paths)
-    return Walk(axis, look, middle, levels, upper, child, quarter, policies, steps)
+    root = tuple(partition.position(each, 0.5) for each in range(partition.dimension))
+    return Walk(axis, look, middle, levels, upper, child, lower, higher, root, policies, steps)
 
 
 def _bits(levels: frozenset[int], count: int) -> bytes:

@@ -28,7 +28,7 @@ from sottovoce.shared.experiment import canonical_json
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
 
-WIRE_VERSION = 3
+WIRE_VERSION = 4
 
 ID_BYTES = 12
 """How much of its release's hash a report carries: 96 bits, as many as fit in the old header."""

@@ -52,14 +52,16 @@ BEHAVIOUR = {
     2: (Fraction(3, 10), Fraction(7, 10)),
 }
 LOGGED = (Kind.OUTCOME, Kind.COUNT, Kind.LOGGED_LEVEL)
+# Their one cell is in test_reward_privacy.py and test_scale_privacy.py.
+OF_EVERYBODY = (Kind.REWARD, Kind.SCALE, Kind.LOGGED_SCALE)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
 @pytest.mark.parametrize(
     ("kind", "arms"),
     [
-        *((kind, 3) for kind in Kind if kind not in (Kind.REWARD, Kind.LOGGED_LEVEL)),
-        *((kind, 2) for kind in Kind if kind != Kind.REWARD),
+        *((kind, 3) for kind in Kind if kind not in (*OF_EVERYBODY, Kind.LOGGED_LEVEL)),
+        *((kind, 2) for kind in Kind if kind not in OF_EVERYBODY),
     ],
 )
 def test_the_means_of_the_answers_are_those_of_the_table(
@@ -352,6 +354,8 @@ def test_the_kinds_of_questions_have_the_numbers_of_the_wire() -> None:
         "RANKED": 5,
         "REWARD": 6,
         "LOGGED_LEVEL": 7,
+        "SCALE": 8,
+        "LOGGED_SCALE": 9,
     }
     assert {kind.name: int(kind) for kind in Kind} == numbers
     assert {entry.name: entry.kind for entry in TABLE} == numbers

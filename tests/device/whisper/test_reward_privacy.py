@@ -233,8 +233,8 @@ def test_only_served_people_of_the_target_are_asked_how_it_went() -> None:
 
 DRAW = "    question = draw_question(release, population=population, logged=secret.logged)\n"
 IF_REWARD = "    if entry.cells == EVERYBODY:\n"
-MECHANISM = "        mechanism = reward_mechanism(experiment)\n"
-VALUE = "(0, 2 * known - 1)"
+MECHANISM = "        mechanism = one_cell_mechanism(experiment, population)\n"
+VALUE = "return ((0, value), "
 SPEND = "    spend()\n"
 WHISPER = "subset.whisper(mechanism, cell=cell, value=value)"
 SEND = f"return RandomisedAnswer({WHISPER}, number, ranking)"
@@ -290,9 +290,9 @@ def test_code_that_breaks_privacy_is_caught(what: str, epsilon: float) -> None:
 
 
 BREAK_THE_REST = {
-    "the sign is flipped": (VALUE, "(0, 1 - 2 * outcome)", "estimate"),
-    "the value is the outcome": (VALUE, "(0, outcome)", "estimate"),
-    "everybody sends noise": (VALUE, "(None, 2 * outcome - 1)", "estimate"),
+    "the sign is flipped": (VALUE, "return ((0, -value), ", "estimate"),
+    "the value is the outcome": (VALUE, "return ((0, known), ", "estimate"),
+    "everybody sends noise": (VALUE, "return ((None, value), ", "estimate"),
     "nothing is spent": (SPEND, f"    if entry.cells != EVERYBODY:\n    {SPEND}", "ledger"),
     "epsilon is spent twice": (
         SPEND,
@@ -314,7 +314,7 @@ BREAK_THE_REST = {
         "experiment.populations[1].epsilon",
         "ledger",
     ),
-    "the value leaves its range": (VALUE, "(0, 4 * outcome)", "fails"),
+    "the value leaves its range": (VALUE, "return ((0, 4 * known), ", "fails"),
 }
 
 

@@ -86,8 +86,9 @@ def test_a_late_report_whose_bins_are_all_gone_is_counted_as_dropped() -> None:
     first = sv.Learner(learner.experiment).release()
     status = learner.status()
     assert status.bins > 1
-    learner.receive(person(rng, first))
-    learner.receive(person(rng, first, population=1, logged=True))
+    learner.receive(person(rng, first, question=number(CONTRAST, 0)))
+    logged = number(OUTCOME, 0)
+    learner.receive(person(rng, first, population=1, logged=True, question=logged))
     after = learner.status()
     assert after.late_reports == status.late_reports + 2
     assert after.dropped_cells == status.dropped_cells + 1 + 3

@@ -28,11 +28,12 @@ from sottovoce.shared.release import BinPolicy
 from sottovoce.shared.whisper.cells import cell_layout
 from sottovoce.shared.whisper.subset import pack
 from support.insides import whisper_state_of
-from support.whispers import number, person
+from support.whispers import number, person, tell_places
 
 # Of three arms that are private, with auxiliary populations; and of three that are public.
-ASKED = r"be one that its experiment asks \(MASS, LEVEL, CONTRAST, REWARD, COUNT, OUTCOME\)"
-ASKED_IN_PUBLIC = r"be one that its experiment asks \(MASS, RANKED, REWARD, COUNT, OUTCOME\)"
+LAST = "REWARD, SCALE, LOGGED_SCALE, COUNT, OUTCOME"
+ASKED = rf"be one that its experiment asks \(MASS, LEVEL, CONTRAST, {LAST}\)"
+ASKED_IN_PUBLIC = rf"be one that its experiment asks \(MASS, RANKED, {LAST}\)"
 
 
 def refused(learner: sv.Learner, report: sv.Report, reason: str, message: str) -> None:
@@ -58,7 +59,7 @@ def good_report(learner: sv.Learner, *, logged: bool = False) -> sv.Report:
         ({"payload": ()}, "MALFORMED", "must be a packed set, for its method is whisper"),
         ({"payload": b""}, "WRONG_LENGTH", r"a packed set must take \d+ bytes; got 0"),
         ({"payload": bytes(50)}, "WRONG_LENGTH", r"a packed set must take \d+ bytes; got 50"),
-        ({"question": 24}, "UNKNOWN_QUESTION", f"a report's question must {ASKED}; got 24"),
+        ({"question": 132}, "UNKNOWN_QUESTION", f"a report's question must {ASKED}; got 132"),
         ({"question": -1}, "UNKNOWN_QUESTION", f"a report's question must {ASKED}; got -1"),
         ({"question": 65535}, "UNKNOWN_QUESTION", f"{ASKED}; got 65535"),
         ({"question": 15}, "UNKNOWN_QUESTION", f"{ASKED}; got 15"),  # where arms are public
@@ -168,9 +169,9 @@ def eight_bins(epsilon: float, *, release_every: int = 10**6) -> sv.Learner:
     learner = sv.Learner(whispering(epsilon=epsilon, release_every=release_every))
     table = json.loads(learner.to_json())
     state = table["state"]
-    nodes = 15
+    nodes, of_axes = 15, ("relevance", "ask", "promised", "thresholds")
     for name, rows in state.items():
-        if name not in ("totals", "events", "contested", "relevance", "ask", "promised"):
+        if name not in ("totals", "events", "contested", *of_axes) and "scale" not in name:
             state[name] = [rows[0]] * nodes
     nodes_of = ["".join(sides) for n in range(4) for sides in itertools.product("01", repeat=n)]
     state["tree.child"] = [2 * node + 1 if node < 7 else node for node in range(nodes)]
@@ -277,6 +278,7 @@ def settled() -> sv.Learner:
         sv.Learner(whispering(horizon=300, epsilon=8.0, release_every=10)),
         random.Random(0),
     )
+    tell_places(learner, rng)
     for _ in range(4000):
         release = learner.release()
         layout = cell_layout(release, population=0, by_arm=False)
@@ -315,7 +317,8 @@ def test_where_everything_is_settled_reports_are_empty() -> None:
         learner.receive(empty)
     learner.receive(replace(empty, question=number(COUNT)))
     # A late one, from when there was something to tell, is taken and dropped.
-    learner.receive(person(random.Random(1), sv.Learner(learner.experiment).release()))
+    first = sv.Learner(learner.experiment).release()
+    learner.receive(person(random.Random(1), first, question=number(CONTRAST, 0)))
     assert learner.status().late_reports == 1
     assert learner.status().dropped_cells == 1
     assert learner.release().version == status.release

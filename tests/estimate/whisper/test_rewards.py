@@ -15,7 +15,7 @@ from sottovoce.shared import wire
 from sottovoce.shared.whisper.cells import cell_layout
 from support.insides import whisper_state_of
 from support.states import TOTALS, audit_of
-from support.whispers import number, person, send
+from support.whispers import number, person, send, tell_places
 
 REWARD = 18  # the seventh kind, with two features
 
@@ -49,7 +49,8 @@ def signal(epsilon: float) -> float:
 # --- the gate -------------------------------------------------------------------------------------
 
 ABOUT_ALL = "be about no axis where everybody is in one cell"
-ASKED = r"be one that its experiment asks \(MASS, .*\bREWARD, COUNT, OUTCOME\); got"
+REST = "SCALE, LOGGED_SCALE, COUNT, OUTCOME"
+ASKED = rf"be one that its experiment asks \(MASS, .*\bREWARD, {REST}\); got"
 OF_TARGET = "only the target's people are asked for their reward"
 
 
@@ -60,7 +61,7 @@ OF_TARGET = "only the target's people are asked for their reward"
         ({"question": REWARD + 2}, "UNKNOWN_QUESTION", ABOUT_ALL),
         ({"question": REWARD + 3}, "UNKNOWN_QUESTION", ASKED),
         ({"question": REWARD + 5}, "UNKNOWN_QUESTION", ASKED),
-        ({"question": REWARD + 6}, "UNKNOWN_QUESTION", ASKED + " 24"),
+        ({"question": 132}, "UNKNOWN_QUESTION", ASKED + " 132"),
         ({"population": 1}, "UNKNOWN_QUESTION", OF_TARGET),
         ({"population": 2}, "UNKNOWN_QUESTION", OF_TARGET),
         ({"payload": b""}, "WRONG_LENGTH", "a packed set must take 1 bytes; got 0"),
@@ -169,6 +170,7 @@ def test_late_answers_about_rewards_are_counted() -> None:
 
 def test_people_tell_their_rewards_where_nothing_is_contested() -> None:
     learner = sv.Learner(whispering(horizon=300, release_every=10))
+    tell_places(learner, random.Random(0))
     while (layout := cell_layout(learner.release(), population=0, by_arm=False)) is not None:
         assert layout.halves.mechanism.size == 1
         # Everybody says that the first arm is better, in the lower half of the first bin.

@@ -97,14 +97,14 @@ def test_what_people_tell_of_their_rewards_has_the_same_law(name: str) -> None:
 def test_a_crowd_that_tells_of_rewards_with_other_noise_is_told_apart(
     name: str, number: str, factor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = tables.reward_record
+    honest = tables.one_cell_record
 
-    def altered(experiment: sv.Experiment) -> Any:
-        record = honest(experiment).copy()
+    def altered(experiment: sv.Experiment, population: int) -> Any:
+        record = honest(experiment, population).copy()
         record[number] *= factor
         return record
 
-    monkeypatch.setattr(tables, "reward_record", altered)
+    monkeypatch.setattr(tables, "one_cell_record", altered)
     batch = AUDITED[name]
     assert batch.differences(audits_of_devices(name), batch.many_crowds()) == {"audit"}
 

@@ -31,7 +31,7 @@ from sottovoce.lab.people import features_of
 from sottovoce.lab.whisper import draws, tables
 from sottovoce.lab.whisper import people as kernel
 from sottovoce.shared.whisper.cells import CellLayout, cell_layout
-from sottovoce.shared.whisper.questions import question_of
+from sottovoce.shared.whisper.questions import PLACES, question_of
 from sottovoce.shared.whisper.subset import odds, unpack
 from support.insides import copy_of, whisper_state_of
 from support.slow import slow_but
@@ -129,7 +129,7 @@ class Mirror:
         if not question.logged:
             totals.paid += 1
             totals.target += 1
-        elif bins > 0:
+        elif bins > 0 and question.measures != PLACES:
             fixed, by_arm = self.fixed(m), self.constants.questions[OUTCOME].by_arm
             usual = fixed.target_mechanisms[fixed.halves, bins].variance
             own = fixed.mechanisms[fixed.halves, pairs if by_arm else bins].variance
@@ -138,6 +138,12 @@ class Mirror:
             assert m == 0
             assert report.payload in (b"\0", b"\1")
             self.rewards += [1, 1 if report.payload == b"\1" else -1]
+            return
+        if question.measures == PLACES:
+            asked, (tallies, _, _) = question_of(report.question, self.experiment), self.lay_out(m)
+            assert asked.row == self.state.thresholds[asked.axis] - 1
+            tallies.place_answers[asked.axis] += 1
+            tallies.places[asked.axis] += 1 if report.payload == b"\1" else -1
             return
         layout = cell_layout(release, population=m, by_arm=bool(question.by_arm))
         if layout is None:
@@ -183,6 +189,7 @@ class Mirror:
             if bins > 0:
                 crowd = tables.Crowd(self.state, tallies)
                 kernel.hand_over_all(crowd, self.fixed(m), m, bins, pairs)
+                kernel.hand_over_places(crowd, self.fixed(m))
         self.waiting.clear()
         if self.rewards[0]:
             signal = self.fixed(0).reward_mechanism[0].signal
@@ -205,7 +212,7 @@ def assert_same(ours: State, theirs: State) -> None:
     """Whole numbers are equal, and others but for rounding, wherever anything is in use."""
     totals = ours.totals[0]
     rows = {"contested": totals.contested, "events": totals.events, "totals": 1}
-    rows |= {"relevance": len(ours.relevance), "ask": len(ours.ask)}
+    rows |= {name: len(getattr(ours, name)) for name in ("relevance", "ask", "scale", "scaled")}
     for (name, one), (_, other) in zip(arrays_of(ours), arrays_of(theirs), strict=True):
         used = rows.get(name, totals.nodes)
         for field in one.dtype.names or (...,):

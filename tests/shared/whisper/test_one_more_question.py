@@ -30,7 +30,7 @@ from support.whispers import each_setting
 # How good the two arms on offer are, of people who are served and whose arms are private: the sum
 # of both mean rewards, as LEVEL asks for it, too.
 SECOND = Entry(
-    kind=8,
+    kind=10,
     name="SECOND",
     logged=False,
     cells=BINS,
@@ -41,8 +41,10 @@ SECOND = Entry(
     share=10,
     public=False,
 )
-OLD_KINDS = {0, 1, 2, 3, 4, 5, 6, 7}
-WHOLE, ALONG_AGE, ALONG_BMI = range(24, 27)  # its numbers on the wire, with two features
+OLD_KINDS = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
+# Its numbers on the wire, with two features: after 8 kinds with 3 patterns each, and 2 kinds with
+# 27 thresholds of each feature.
+WHOLE, ALONG_AGE, ALONG_BMI = range(132, 135)
 NO_NOISE = 64.0  # at this ε a report misses the truth less than 2N times in 10^27
 
 
@@ -71,13 +73,13 @@ def drawn(release: sv.Release, *, population: int = 0, logged: bool = False) -> 
 def test_people_who_are_served_are_asked_in_its_share(settings: dict[str, Any]) -> None:
     """Ten of 160, so 500 of 8000; by chance it is off by 150 less than once in 10^10 runs."""
     release = sv.Learner(whispering(**settings)).release()
-    release = replace(release, reward_share=0)
+    release = replace(release, reward_share=0, scale_share=0, thresholds=())
     for population in (0, 1):
         count = drawn(release, population=population)
-        assert count[8] == pytest.approx(500, abs=150)
+        assert count[10] == pytest.approx(500, abs=150)
         assert count[0] == pytest.approx(DRAWS * (160 - 8 - 5 - 10) / 160, abs=220)  # the rest
-        assert set(count) == {0, 1, 2, 8}
-        assert 8 not in drawn(release, population=population, logged=True)
+        assert set(count) == {0, 1, 2, 10}
+        assert 10 not in drawn(release, population=population, logged=True)
 
 
 @pytest.mark.usefixtures("asked")
@@ -198,9 +200,12 @@ def test_where_it_is_not_asked_a_report_on_it_is_refused(
     asking = sv.Learner(whispering(epsilon=1.0))
     public = sv.Learner(whispering(epsilon=1.0, public_arms=True))
     asks = r"a report's question must be one that its experiment asks \({}\); got {}"
-    old = "MASS, LEVEL, CONTRAST, REWARD, COUNT, OUTCOME"
+    old = "MASS, LEVEL, CONTRAST, REWARD, SCALE, LOGGED_SCALE, COUNT, OUTCOME"
     report = sv.Report(wire.release_id(asking.release()), 0, bytes(16), b"\1", number)
-    for learner, names in ((without, old), (public, "MASS, RANKED, REWARD, COUNT, OUTCOME")):
+    for learner, names in (
+        (without, old),
+        (public, "MASS, RANKED, REWARD, SCALE, LOGGED_SCALE, COUNT, OUTCOME"),
+    ):
         before = learner.to_json()
         sent = replace(report, release=wire.release_id(learner.release()))
         with pytest.raises(sv.ReportRejected, match=asks.format(names, number)) as caught:
@@ -249,12 +254,13 @@ def test_the_crowd_asks_it_in_its_share_and_the_same_learner_adds_it(
         return together * variance / 2, apart * variance / 2, vector.sum() / together
 
     level, contrast, mean = answers()
-    assert level == pytest.approx(n * 5 / 160, abs=110)  # five standard deviations
-    assert contrast == pytest.approx(n * 147 / 160, abs=175)
+    asked = n * (160 - 48) // 160  # the others are asked where they are
+    assert level == pytest.approx(asked * 5 / 160, abs=110)  # five standard deviations
+    assert contrast == pytest.approx(asked * 147 / 160, abs=310)
     assert mean == pytest.approx(0.6, abs=0.3)
     add_entry(monkeypatch)
     both, contrast, mean = answers()
     assert both == pytest.approx(round(both), abs=1e-6)
-    assert both == pytest.approx(n * (5 + 10) / 160, abs=185)
-    assert contrast == pytest.approx(n * 137 / 160, abs=225)
+    assert both == pytest.approx(asked * (5 + 10) / 160, abs=185)
+    assert contrast == pytest.approx(asked * 137 / 160, abs=330)
     assert mean == pytest.approx(0.6, abs=0.15)  # 0.9 + 0.7 - 1; the difference would be 0.2

@@ -7,10 +7,10 @@ The device draws the question without looking at the person. The true answer goe
 from sottovoce.device.coins import PublicCoins
 from sottovoce.device.method import RandomisedAnswer, Secret, Spend, draw_arm
 from sottovoce.device.whisper import subset
-from sottovoce.device.whisper.answer import true_answer
+from sottovoce.device.whisper.answer import answer_of_everybody, true_answer
 from sottovoce.device.whisper.draw import draw_question, draw_ranking
 from sottovoce.shared.release import BinPolicy, Release
-from sottovoce.shared.whisper.cells import cell_layout, reward_mechanism
+from sottovoce.shared.whisper.cells import cell_layout, one_cell_mechanism
 from sottovoce.shared.whisper.questions import EVERYBODY, questions_of
 
 
@@ -39,9 +39,8 @@ def privatise(
     ranking = secret.ranking if entry.ranked else ()
     cell: int | None
     if entry.cells == EVERYBODY:
-        mechanism = reward_mechanism(experiment)
-        known = 0.5 if outcome is None else outcome
-        cell, value = ((0, 2 * known - 1), (None, 0.0))[outcome is None]
+        mechanism = one_cell_mechanism(experiment, population)
+        cell, value = answer_of_everybody(experiment, question, secret=secret, outcome=outcome)
     else:
         layout = cell_layout(release, population=population, by_arm=entry.by_arm)
         if layout is None:  # no cell is contested

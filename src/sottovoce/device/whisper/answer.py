@@ -7,12 +7,14 @@ lab compiles them as they stand: a simulated person answers as a device would.
 from collections.abc import Sequence
 
 from sottovoce.device.method import Secret
+from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.partition import level_at
 from sottovoce.shared.release import Release
 from sottovoce.shared.walk import walk_of
 from sottovoce.shared.whisper.axes import pattern_sign, slots_of
 from sottovoce.shared.whisper.cells import CellLayout
 from sottovoce.shared.whisper.questions import ONE, SIGNED_OUTCOME, Entry, Question, questions_of
+from sottovoce.shared.whisper.thresholds import THRESHOLDS
 from sottovoce.shared.whisper.tuning import ASK, LOGGED_FEATURE_SHARE, SHARES
 
 
@@ -59,6 +61,11 @@ def part_and_sign(position: float, middle: float, levels: int, row: int) -> tupl
     return half, 2 * half - 1
 
 
+def told_of_place(position: float, threshold: float) -> float:
+    """Return whether a position is at or above a threshold, as 1 or -1."""
+    return 2.0 * (position >= threshold) - 1.0
+
+
 def own_cell(
     entry: Entry, whole: int, reward: float, second: bool, part: int, sign: int, parts: int
 ) -> tuple[int, float]:
@@ -78,6 +85,20 @@ def own_cell(
     if parts > 1:
         return parts * whole + part, value
     return whole, sign * value
+
+
+def answer_of_everybody(
+    experiment: Experiment, question: Question, *, secret: Secret, outcome: float | None
+) -> tuple[int | None, float]:
+    """Return the cell and the value of a question whose one cell holds everybody.
+
+    Whoever has nothing to tell works out an answer, too.
+    """
+    known = 0.5 if outcome is None else outcome
+    value = 2 * known - 1
+    if question.axis is not None:
+        value = told_of_place(secret.point[question.axis], THRESHOLDS[question.row])
+    return ((0, value), (None, 0.0))[outcome is None]
 
 
 def true_answer(

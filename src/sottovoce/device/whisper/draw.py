@@ -18,6 +18,11 @@ def draw_question(release: Release, *, population: int, logged: bool) -> Questio
     served = population == 0 and not logged
     if served and draws.chance(release.reward_share, SHARES):
         return Question(Kind.REWARD)
+    if draws.chance(release.scale_share, SHARES):
+        axes = [axis for axis, threshold in enumerate(release.thresholds) if threshold]
+        axis = axes[draws.below(len(axes))]
+        about = Kind.LOGGED_SCALE if logged else Kind.SCALE
+        return Question(about, axis, release.thresholds[axis] - 1)
     key = ("menu", population, logged)
     if key not in release.derived:
         release.derived[key] = menu(experiment, population=population, logged=logged)

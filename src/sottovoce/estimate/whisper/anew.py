@@ -23,5 +23,11 @@ def begin_anew(state: State, constants: Constants) -> State:
         new.promised[:] = promises(state, constants)
         for name in ("audit_answers", "audit_delivered", "audit_promised", "audit_at_random"):
             totals[name] = before[name]
+    # Where people are does not follow from what misled.
+    for name in ("scale", "scaled", "scaled_since", "thresholds"):
+        getattr(new, name)[:] = getattr(state, name)
+    for told, known in zip(new.scale_told, state.scale_told, strict=True):
+        told[:] = known
+    totals.scale_share = before.scale_share
     totals.reward_share = reward_share(new, constants)
     return new

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.whisper import Whisper
 from sottovoce.shared.whisper.axes import slots_of
-from sottovoce.shared.whisper.cells import reward_mechanism
+from sottovoce.shared.whisper.cells import one_cell_mechanism
 from sottovoce.shared.whisper.questions import questions_of
 
 QUESTION = np.dtype(
@@ -44,6 +44,7 @@ class Constants(NamedTuple):
     arms: int
     dimension: int
     axes: Axes
+    scalable: NDArray[np.bool_]  # (d,) axes of numbers that everybody has: they may get a scale
     horizon: float
     # With more auxiliary reports than these, less than a step of them is to come, and people come
     # before the next step; ∞ if none will come.
@@ -75,6 +76,7 @@ def constants(experiment: Experiment) -> Constants:
         arms=len(experiment.arms),
         dimension=experiment.dimension,
         axes=Axes(*(np.array(each, dtype=np.int64) for each in slots_of(experiment))),
+        scalable=np.array(_scalable(experiment)),
         horizon=float(experiment.horizon),
         jump_start=float(max(announced - experiment.release_every, 0)) if announced else math.inf,
         behaviour=behaviour,
@@ -85,9 +87,21 @@ def constants(experiment: Experiment) -> Constants:
         public_arms=settings.public_arms,
         audited=experiment.audited,
         half_life=float(settings.half_life or math.inf),
-        reward_variance=reward_mechanism(experiment).inside,
+        reward_variance=one_cell_mechanism(experiment, 0).inside,
     )
     return found
+
+
+def _scalable(experiment: Experiment) -> list[bool]:
+    """Say which axes may get a scale.
+
+    Whoever lacks an optional number is at 0 on its axis, where no shape expects so many people.
+    """
+    return [
+        axis.levels == 0 and not feature.optional
+        for feature in experiment.context
+        for axis in feature.axes
+    ]
 
 
 def _questions(experiment: Experiment) -> Any:

@@ -136,7 +136,9 @@ def choose_pair(live: Flags, mean: Floats, covariance: Floats) -> tuple[int, int
 def people_come(state: "State", constants: "Constants") -> bool:
     """Say whether people are being served, or will be before the next step."""
     totals = state.totals[0]
-    come: bool = totals.served > 0 or totals.reports - totals.target > constants.jump_start
+    come: bool = totals.scale_share == 0 and (
+        totals.served > 0 or totals.reports - totals.target > constants.jump_start
+    )
     return come
 
 
@@ -225,7 +227,7 @@ def crossing(
             elif 2.0 * abs(steep) > gap:
                 gain += mixing(part) * (2.0 * abs(steep) - gap) ** 2 / (8.0 * abs(steep))
         gain *= people
-        if gain > most:
+        if gain > most and state.scaled[axis]:
             found, most = axis, gain
     return found
 
@@ -254,7 +256,7 @@ def axis_to_split(
                 seen, doubt = axis_variation(state, constants, node, estimate, best, k, axis)
                 total += doubt
                 varies = seen + SLOPE_DOUBT * doubt
-                if varies > most * (1.0 + TIE):
+                if varies > most * (1.0 + TIE) and state.scaled[axis]:
                     found, against, most, seen_most, own = axis, k, varies, seen, doubt
             doubts = max(doubts, total)
     if found < 0:

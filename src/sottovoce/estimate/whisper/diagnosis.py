@@ -13,7 +13,7 @@ from sottovoce.estimate.whisper.smoothing import smooth
 from sottovoce.estimate.whisper.state import Floats, Information, State
 from sottovoce.estimate.whisper.tally import worth
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.whisper.cells import cell_mechanism, parts_of, reward_mechanism
+from sottovoce.shared.whisper.cells import cell_mechanism, one_cell_mechanism, parts_of
 from sottovoce.shared.whisper.questions import Kind, menu, questions_of
 from sottovoce.shared.whisper.tuning import SHARES
 
@@ -60,7 +60,7 @@ def diagnose(state: State, experiment: Experiment, reports: Sequence[int]) -> Di
 
 def _audit(state: State, experiment: Experiment) -> Audit:
     totals = state.totals[0]
-    told, inside = int(totals.audit_answers), reward_mechanism(experiment).inside
+    told, inside = int(totals.audit_answers), one_cell_mechanism(experiment, 0).inside
 
     def mean(total: float) -> float:
         return float(total) / max(told, 1) + 0.5  # g = f - 1/2

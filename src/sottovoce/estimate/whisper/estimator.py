@@ -23,14 +23,22 @@ from sottovoce.estimate.whisper.measurement import estimate
 from sottovoce.estimate.whisper.past_releases import WhisperReleases
 from sottovoce.estimate.whisper.publish import certificates_of, release_of
 from sottovoce.estimate.whisper.saved import check_state, state_from_table, state_to_table
+from sottovoce.estimate.whisper.scale import add_places
 from sottovoce.estimate.whisper.state import State, initial_state, with_room
 from sottovoce.estimate.whisper.step import step
 from sottovoce.estimate.whisper.tally import Tally, credit, hand_over, mechanism_record
 from sottovoce.estimate.whisper.trust import STAY
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
-from sottovoce.shared.whisper.cells import CellLayout, reward_mechanism
-from sottovoce.shared.whisper.questions import EVERYBODY, Entry, Kind, question_of, questions_of
+from sottovoce.shared.whisper.cells import CellLayout, one_cell_mechanism
+from sottovoce.shared.whisper.questions import (
+    EVERYBODY,
+    PLACES,
+    Entry,
+    Kind,
+    question_of,
+    questions_of,
+)
 from sottovoce.shared.wire import release_id
 
 _Key = tuple[int, int, int]  # release, population, question
@@ -43,6 +51,7 @@ class WhisperEstimator:
     counted, served, target: reports since the last step: all, those of people who were served, and
         of those the target's.
     rewards: how many of the target's people told their reward, and the sum of what they told.
+    places: the same of where people are, for each population and question.
     earlier: the certificates from before the learner last began anew.
     """
 
@@ -58,6 +67,7 @@ class WhisperEstimator:
         self._tallies: dict[_Key, Tally] = {}
         self._counted = self._served = self._target = 0
         self._rewards = (0, 0)
+        self._places: dict[tuple[int, int], tuple[int, int]] = {}
 
     def absorb(self, batch: Batch) -> int:
         """Add reports to the tallies; return how many of their cells no longer stand."""
@@ -68,6 +78,11 @@ class WhisperEstimator:
             self._served += batch.count
             self._target += batch.count if report.population == 0 else 0
         if batch.values is None:
+            return 0
+        if entry.measures == PLACES:
+            place = (report.population, report.question)
+            answers, total = self._places.get(place, (0, 0))
+            self._places[place] = (answers + batch.count, total + int(batch.values.sum()))
             return 0
         if entry.cells == EVERYBODY:
             answers, total = self._rewards
@@ -109,9 +124,12 @@ class WhisperEstimator:
         totals.target += self._target
         self._target = 0
         if self._rewards[0]:
-            signal = reward_mechanism(self.release.experiment).signal
+            signal = one_cell_mechanism(self.release.experiment, 0).signal
             add_rewards(self.state, float(self._rewards[0]), self._rewards[1] / signal)
             self._rewards = (0, 0)
+        for (population, number), (answers, total) in sorted(self._places.items()):
+            self._hand_over_places(population, number, answers, total)
+        self._places.clear()
         paths = node_paths(self.state)
         nodes = {path: node for node, path in enumerate(paths)}
         contested = {policy.path: nodes[policy.path] for policy in self.release.contested}
@@ -127,6 +145,15 @@ class WhisperEstimator:
             self.release = release_of(self.release.experiment, self.state)
             self.gate.publish(self.release)
         return [dated.event for dated in history_of(self.state, start=events)]
+
+    def _hand_over_places(self, population: int, number: int, answers: int, total: int) -> None:
+        """Hand over where people said they are."""
+        question = question_of(number, self.release.experiment)
+        if question.axis is None:
+            raise ValueError(_NOT_ASKED)
+        mechanism = one_cell_mechanism(self.release.experiment, population)
+        told, variance = total / mechanism.signal, mechanism.inside
+        add_places(self.state, question.axis, question.row, answers, told, variance)
 
     def _begin_anew(self) -> list[Event]:
         """Publish a release with one bin and all arms: what was learned misleads."""
@@ -164,6 +191,7 @@ class WhisperEstimator:
         return {
             "target": self._target,
             "rewards": list(self._rewards),
+            "places": [[*key, *told] for key, told in sorted(self._places.items())],
             "state": state_to_table(self.state),
             "past": self._past.to_table(),
             "earlier": [list(astuple(each)) for each in self._earlier],
@@ -184,6 +212,10 @@ class WhisperEstimator:
         if not abs(total) <= answers <= self._target:
             raise ValueError("its counts of people who told their reward do not fit")
         self._rewards = (answers, total)
+        for population, number, answers, total in table["places"]:
+            self._read_places((population, number), answers, total)
+        if sum(answers for answers, _ in self._places.values()) > self.state.totals[0].reports:
+            raise ValueError("its counts of people who told where they are do not fit")
         for version, population, number, *numbers in table["tallies"]:
             if not 0 <= population < len(experiment.populations):
                 raise ValueError("it has answers of a population that is not there")
@@ -191,6 +223,17 @@ class WhisperEstimator:
                 raise ValueError(_NOT_ASKED)
             key = (version, population, number)
             self._tallies[key] = self._read_tally(key, numbers)
+
+    def _read_places(self, key: tuple[int, int], answers: int, total: int) -> None:
+        population, number = key
+        if not all(type(each) is int for each in (population, number, answers, total)):
+            raise ValueError("its counts of people who told where they are do not fit")
+        known = 0 <= population < len(self.release.experiment.populations)
+        if not known or self._entry(number).measures != PLACES or key in self._places:
+            raise ValueError(_NOT_ASKED)
+        if not abs(total) <= answers:
+            raise ValueError("its counts of people who told where they are do not fit")
+        self._places[key] = (answers, total)
 
     def _read_tally(self, key: _Key, numbers: Sequence[Any]) -> Tally:
         fresh = self._empty_tally(key)
@@ -259,6 +302,8 @@ class WhisperEstimator:
             for arm in (policy.live if entry.by_arm else policy.arms[:1])
         ]
         axis = question_of(number, self.release.experiment).axis
+        if axis is not None and version < self.state.scaled_since[axis]:
+            return  # it is about other halves
         mechanism = mechanism_record(layout.mechanism(axis))
         hand_over(self.state, self._constants, mechanism, entry, tally, np.array(cells))
 

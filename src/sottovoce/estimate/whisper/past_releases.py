@@ -12,8 +12,8 @@ from sottovoce.shared.errors import Rejection
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import BinPolicy, Release, uniform
 from sottovoce.shared.report import Report
-from sottovoce.shared.whisper.cells import CellLayout, lay_out, reward_mechanism
-from sottovoce.shared.whisper.questions import EVERYBODY, question_of, questions_of
+from sottovoce.shared.whisper.cells import CellLayout, lay_out, one_cell_mechanism
+from sottovoce.shared.whisper.questions import EVERYBODY, REWARDS, question_of, questions_of
 from sottovoce.shared.whisper.subset import SignedSubset
 
 
@@ -70,10 +70,11 @@ class WhisperReleases:
             rule = "rank every arm once" if entry.ranked else "be left out for this question"
             raise rejected(Rejection.MALFORMED, "a report's ranking", rule, "something else")
         if entry.cells == EVERYBODY:
-            if report.population != 0:
+            if report.population != 0 and entry.measures == REWARDS:
                 rule = "be another one: only the target's people are asked for their reward"
                 raise rejected(Rejection.UNKNOWN_QUESTION, what, rule, report.question)
-            return _of_length(reward_mechanism(self._experiment), report.payload)
+            one_cell = one_cell_mechanism(self._experiment, report.population)
+            return _of_length(one_cell, report.payload)
         layout = self.layout(version, population=report.population, by_arm=entry.by_arm)
         if layout is None:
             if report.payload:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from sottovoce.estimate.history import Certificate
 from sottovoce.estimate.tree import leaves_of, node_paths, partition_of
 from sottovoce.estimate.whisper.constants import Constants, constants
@@ -20,12 +22,24 @@ def release_of(experiment: Experiment, state: State) -> Release:
     bins = tuple(_policy(state, fixed, node, paths[node]) for node in leaves)
     totals, partition = state.totals[0], _partition(state, fixed, paths)
     ask = tuple(int(each) for each in state.ask)
-    return Release(experiment, int(totals.release), partition, bins, int(totals.reward_share), ask)
+    thresholds = tuple(int(each) for each in state.thresholds) if totals.scale_share else ()
+    return Release(
+        experiment,
+        int(totals.release),
+        partition,
+        bins,
+        int(totals.reward_share),
+        ask,
+        int(totals.scale_share),
+        thresholds,
+    )
 
 
 def _partition(state: State, fixed: Constants, paths: Sequence[str]) -> Partition:
     """Return the tree, with the levels of the upper part where a bin was split by levels."""
-    halves = partition_of(state.tree, paths)
+    scaled = np.flatnonzero(state.scaled_since)
+    scales = {int(axis): tuple(map(float, state.scale[axis])) for axis in scaled}
+    halves = replace(partition_of(state.tree, paths), scales=scales)
     if not fixed.axes.levels.any():
         return halves
     nodes = {path: node for node, path in enumerate(paths)}

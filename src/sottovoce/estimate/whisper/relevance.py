@@ -6,8 +6,8 @@ normal, so that the logarithm of the likelihood ratio is
 
     -1/2·log det(I + square·J) + 1/2·hᵀ(J + I/square)⁻¹h
 
-for the precision J and the information vector h of each slot in each bin; they add up. With the
-prior odds, FEW_MATTER of all axes, this gives the probability that the axis matters. Its prior
+for the precision J and the information vector h of each slot in each bin; they add up. FEW_MATTER
+of all axes are expected to matter, and so this gives the probability that an axis does. Its prior
 variance is multiplied by it; a little stays, since an axis may matter in a part of the space that
 nobody has looked at (PRIOR_SHARE).
 """
@@ -38,10 +38,10 @@ def weigh_axes(state: "State", constants: "Constants", effects: Information) -> 
     effects (nodes, Z, K, K) and (nodes, Z, K): what the answers about each bin say of its effects.
     """
     nodes, arms = effects.precision.shape[0], constants.arms
-    few = FEW_MATTER / constants.dimension
+    few = min(FEW_MATTER / constants.dimension, 1.0)
     for axis in range(constants.dimension):
         first, levels = constants.axes.slots[axis], constants.axes.levels[axis]
-        odds = math.log(few)
+        odds = math.log(few / (1.0 - few)) if few < 1.0 else math.inf
         for node in range(nodes):
             edge = state.tree.edges[node, axis, 1] - state.tree.edges[node, axis, 0]
             for slot in range(first, first + max(levels, 1)):
@@ -52,7 +52,7 @@ def weigh_axes(state: "State", constants: "Constants", effects: Information) -> 
                         (SLOPE_DEVIATION * edge) ** 2,
                     )
         matters = 1.0 / (1.0 + math.exp(-min(max(odds, -30.0), 30.0)))
-        state.relevance[axis] = matters + (1.0 - matters) * PRIOR_SHARE * min(1.0, few)
+        state.relevance[axis] = matters + (1.0 - matters) * PRIOR_SHARE * few
         for slot in range(first, first + max(levels, 1)):
             for a in range(arms):
                 square = SLOPE_DEVIATION**2 * state.relevance[axis]

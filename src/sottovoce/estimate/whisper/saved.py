@@ -9,6 +9,7 @@ from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.estimate.whisper.split import inherit_slots
 from sottovoce.estimate.whisper.state import TOTALS, State, arrays_of, initial_state, with_room
 from sottovoce.shared.release import Release
+from sottovoce.shared.scale import STRETCHES, position_at
 
 _DERIVED = "tree.middle"
 """Where a node is split follows from its box, and is left out."""
@@ -47,7 +48,9 @@ def state_from_table(table: dict[str, Any], fixed: Constants) -> State:
         if child[node] != node:
             # A bin that is split by levels has no middle.
             levels = fixed.axes.levels[tree.axis[node]]
-            tree.middle[node] = np.inf if levels else tree.edges[node, tree.axis[node]].mean()
+            place = tree.edges[node, tree.axis[node]].mean()
+            on_axis = position_at(state.scale[tree.axis[node]], place)
+            tree.middle[node] = np.inf if levels else on_axis
     return state
 
 
@@ -83,7 +86,7 @@ def check_state(state: State, release: Release) -> None:
     for node, path in enumerate(paths):
         if state.tree.depth[node] != len(path) or not state.live[node, state.pair[node]].all():
             raise ValueError("it has a bin that cannot be")
-        if tuple(map(tuple, state.tree.edges[node].tolist())) != release.partition.box(path):
+        if tuple(map(tuple, state.tree.edges[node].tolist())) != release.partition.edges(path):
             raise ValueError("its boxes are not those of its release")
         slots = np.concatenate([[True], state.holds[node]])
         np.linalg.cholesky(state.prior.precision[node][slots])
@@ -93,6 +96,11 @@ def check_state(state: State, release: Release) -> None:
         raise ValueError("it has parts that cannot be those of their parents")
     if (state.level_mass[:nodes] < 0).any() or (state.level_mass[:nodes] > 1).any():
         raise ValueError("its shares of levels must lie in [0, 1]")
+    if (np.diff(state.scale) <= 0).any() or (state.scale_told.precision < 0).any():
+        raise ValueError("its scales must rise")
+    even = np.arange(STRETCHES + 1) / STRETCHES
+    if (state.scale[state.scaled_since == 0] != even).any():
+        raise ValueError("its scales are not those of its release")
     if (state.relevance <= 0).any() or (state.relevance > 1).any():
         raise ValueError("its relevances must lie in (0, 1]")
     if (state.forecast.share[:nodes] <= 0).any() or totals.audit_answers < 0:
@@ -125,6 +133,16 @@ def _check_slots(state: State, fixed: Constants) -> None:
 def _rows(state: State, name: str) -> int:
     totals = state.totals[0]
     counts = {"totals": 1, "contested": totals.contested, "events": totals.events}
-    if name in ("relevance", "ask", "promised"):  # of axes and populations, not of nodes
-        return len(getattr(state, name))
+    if name in (
+        "relevance",
+        "ask",
+        "promised",
+        "scale",
+        "scaled",
+        "scaled_since",
+        "thresholds",
+        "scale_told.precision",
+        "scale_told.vector",
+    ):  # of axes and populations, not of nodes
+        return len(dict(arrays_of(state))[name])
     return int(counts.get(name, totals.nodes))

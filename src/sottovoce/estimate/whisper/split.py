@@ -13,6 +13,7 @@ from sottovoce.estimate.whisper.smoothing import (
     renew_variance,
 )
 from sottovoce.estimate.whisper.state import Floats
+from sottovoce.shared.scale import position_at
 from sottovoce.shared.whisper.tuning import LEAST_HALF
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ def split(state: "State", constants: "Constants", node: int, axis: int, known: B
     lower, arms = state.totals[0].nodes, constants.arms
     split_node(state.tree, node, axis, lower)
     first, levels = constants.axes.slots[axis], constants.axes.levels[axis]
+    if levels == 0:  # on its scale
+        state.tree.middle[node] = position_at(state.scale[axis], state.tree.middle[node])
     if levels > 0:  # which are sets, and no part of an edge
         state.tree.middle[node] = np.inf
         for part in range(lower, lower + 2):

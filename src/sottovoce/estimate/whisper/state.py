@@ -18,6 +18,15 @@ from numpy.typing import NDArray
 from sottovoce.estimate.tree import Tree, copy_into, has_room, new_tree
 from sottovoce.estimate.whisper.audit import reward_share
 from sottovoce.estimate.whisper.constants import Constants
+from sottovoce.estimate.whisper.shapes import (
+    CENTRES,
+    STEEPNESSES,
+    most_telling,
+    scale_share,
+    weigh_shapes,
+)
+from sottovoce.shared.scale import STRETCHES
+from sottovoce.shared.whisper.thresholds import THRESHOLDS
 from sottovoce.shared.whisper.tuning import ASK, BIASES, REWARD_DEVIATION, SLOPE_DEVIATION
 
 Floats = NDArray[np.float64]
@@ -36,6 +45,7 @@ TOTALS = np.dtype(
         ("served", "i8"),  # reports of people who were served since the last step
         ("smoothed", "i8"),  # reports when the tree was last smoothed
         ("reward_share", "i8"),  # how many of SHARES are asked for their reward
+        ("scale_share", "i8"),  # how many of SHARES are asked where they are
         ("paid", "f8"),  # target users so far, and what all other reports are worth in them
         ("target", "f8"),  # target users so far
         ("rows_paid", "f8"),  # what logged rows are worth in target users
@@ -101,6 +111,13 @@ class State(NamedTuple):
     rows_told: Information  # (S, M+1, 1+Z, K) each: of the share of logged rows with each arm
     relevance: Floats  # (d,) the share of its prior variance that an axis keeps
     ask: Counts  # (1+d,) how many people of ASK are asked about no axis, and about each
+    scale: Floats  # (d, STRETCHES + 1) the knots of each axis
+    scaled: Flags  # (d,) whether an axis has its scale, and may be split
+    scaled_since: (
+        Counts  # (d,) the first release in which it is no longer its own scale; 0 if it is
+    )
+    scale_told: Information  # (d, THRESHOLDS) each: what people said of 1 - 2F at each threshold
+    thresholds: Counts  # (d,) the one that is asked about along each axis, plus 1; 0 for none
     bias: Floats  # (S,) by how much the rewards of auxiliary populations may differ from ours
     promised: Floats  # (M+1,) what each population promised when the learner began anew
     forecast: Forecast
@@ -125,6 +142,8 @@ def initial_state(constants: Constants) -> State:
             first = constants.axes.slots[axis]
             state.level_mass[0, :, first : first + levels] = 1.0 / levels
     state.relevance[:] = 1.0
+    state.scale[:] = np.arange(STRETCHES + 1) / STRETCHES
+    state.scaled[:] = ~constants.scalable
     state.ask[1:] = ASK // (2 * constants.dimension)
     state.ask[0] = ASK - state.ask[1:].sum()
     totals = state.totals[0]
@@ -132,6 +151,10 @@ def initial_state(constants: Constants) -> State:
     state.bias[0] = BIASES[0]
     totals.first_release = 1
     totals.reward_share = reward_share(state, constants)
+    shapes = np.empty((CENTRES, STEEPNESSES))
+    weigh_shapes(state.scale_told.precision[0], state.scale_told.vector[0], shapes)
+    state.thresholds[~state.scaled] = 1 + most_telling(shapes)
+    totals.scale_share = scale_share(int(np.sum(~state.scaled)))
     return state
 
 
@@ -186,6 +209,11 @@ def _allocate(nodes: int, constants: Constants) -> State:
         rows_told=information(groups, 1 + slots, matrix=(arms,)),
         relevance=np.zeros(d),
         ask=np.zeros(1 + d, dtype=np.int64),
+        scale=np.zeros((d, STRETCHES + 1)),
+        scaled=np.zeros(d, dtype=np.bool_),
+        scaled_since=np.zeros(d, dtype=np.int64),
+        scale_told=Information(np.zeros((d, len(THRESHOLDS))), np.zeros((d, len(THRESHOLDS)))),
+        thresholds=np.zeros(d, dtype=np.int64),
         bias=floats(),
         promised=np.zeros(groups),
         forecast=Forecast(floats(), floats(), floats()),

@@ -9,6 +9,7 @@ from sottovoce.estimate.whisper.bias import weigh_rows
 from sottovoce.estimate.whisper.decisions import Decision, axis_variation, choose_pair, decide
 from sottovoce.estimate.whisper.measurement import estimate, solve
 from sottovoce.estimate.whisper.relevance import ask_about
+from sottovoce.estimate.whisper.scale import scale_axes
 from sottovoce.estimate.whisper.smoothing import smooth, smoothing_is_due
 from sottovoce.estimate.whisper.split import split
 from sottovoce.estimate.whisper.trust import STAY, fade, judge, reopen
@@ -64,6 +65,8 @@ def step(state: "State", constants: "Constants") -> None:
     if smoothed and totals.contested > 0:
         ask_about(state, varies)
         changed = True
+    if totals.scale_share > 0:
+        changed |= scale_axes(state, constants)
     totals.served = 0
     share = reward_share(state, constants)
     changed |= share != totals.reward_share

@@ -14,6 +14,7 @@ from sottovoce.shared.experiment import Experiment, Population
 from sottovoce.shared.methods import MethodSettings
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy, Release, uniform
+from sottovoce.shared.scale import STRETCHES, Knots
 from sottovoce.shared.schema import Categorical, Feature, Numeric
 
 LOW, HIGH = {"x": 0.0}, {"x": 1.0}
@@ -25,6 +26,9 @@ MIXED = (Categorical("city", tuple("pqrs")), Numeric("x", 0, 1, optional=True))
 # In order, p and q are below the middle. In sets, p and r stay and q and s go up.
 CITIES: Mapping[str, int] = {"": 0}
 UP: Mapping[str, frozenset[int]] = {"": frozenset({1, 3})}
+# The scale of a long tail: half of the people are below 1/8.
+TAIL: Mapping[int, Knots] = {0: tuple((piece / STRETCHES) ** 3 for piece in range(STRETCHES + 1))}
+NEAR, FAR = {"x": 0.124}, {"x": 0.126}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +70,22 @@ def experiment_of(
     )
 
 
-def release_of(experiment: Experiment, *, cuts: Mapping[str, int], contested: str) -> Release:
+def release_of(
+    experiment: Experiment,
+    *,
+    cuts: Mapping[str, int],
+    contested: str,
+    scales: Mapping[int, Knots] | None = None,
+) -> Release:
     """Return a release in which bins whose path begins so are contested, and others settled.
 
-    The rest is as in the first release of the method's learner, which suits every method.
+    The rest is as in the first release of the method's learner, which suits every method. Where
+    the method asks people where they are, some are asked, for the first release asks them.
     """
     levels = experiment.settings.levels_in_sets(experiment)
     sets = {path: UP[path] for path, axis in cuts.items() if levels[axis]}
     partition = Partition(experiment.dimension, dict(cuts), levels if any(levels) else (), sets)
+    partition = replace(partition, scales=scales or {})
     every, first = range(len(experiment.arms)), Learner(experiment).release()
     share = experiment.settings.most_reward_share(experiment) // 2
 
@@ -135,6 +147,10 @@ def pairs_of(settings: MethodSettings, epsilon: float) -> Iterator[Pair]:
     for scene in _scenes(small, cuts={"": 0}, contested="nowhere"):
         yield Pair("everything is settled", scene, *_settled())
 
+    near, far_up = Person(NEAR, first, 1.0), Person(FAR, first, 1.0)
+    for scene in _scenes(small, cuts={"": 0}, contested="", scales=TAIL):
+        yield Pair("one half of a scale or the other", scene, near, far_up)
+
     outside = Person(HIGH, "a", 1.0, logged=True)
     beside = Person({"x": 2.0 ** -(DEEP - 4)}, "b", 0.0, logged=True)
     for scene in _scenes(small, cuts=_deep(), contested="0" * DEEP):
@@ -164,10 +180,16 @@ def pairs_of(settings: MethodSettings, epsilon: float) -> Iterator[Pair]:
             yield Pair(name, scene, person, other)
 
 
-def _scenes(experiment: Experiment, *, cuts: Mapping[str, int], contested: str) -> Iterator[Scene]:
+def _scenes(
+    experiment: Experiment,
+    *,
+    cuts: Mapping[str, int],
+    contested: str,
+    scales: Mapping[int, Knots] | None = None,
+) -> Iterator[Scene]:
     """Yield the scene with such a release, if the method follows such releases."""
     try:
-        release = release_of(experiment, cuts=cuts, contested=contested)
+        release = release_of(experiment, cuts=cuts, contested=contested, scales=scales)
     except SottovoceError:
         return
     yield Scene(release)
@@ -191,7 +213,11 @@ def crowds_of(
     yield "served", half_settled, people
     yield "logged rows", half_settled, [*rows, *beyond]
     sources = release_of(experiment_of(settings, epsilon, sources=True), cuts={}, contested="")
-    yield "rows of a source with ε/2", Scene(sources, 1), rows
+    far_row = Person(HIGH, "a", 1.0, True)
+    yield "rows of a source with ε/2", Scene(sources, 1), [*rows, far_row]
+    for scene in _scenes(small, cuts={"": 0}, contested="0", scales=TAIL):
+        halves = [Person(at, None, reward) for at in (NEAR, FAR) for reward in (1.0, None)]
+        yield "a split on a scale", scene, [*halves, *people]
     mixed = release_of(experiment_of(settings, epsilon, context=MIXED), cuts=CITIES, contested="")
     yield (
         "levels and missing values",

@@ -11,7 +11,7 @@ import numpy as np
 
 from sottovoce.device.encode import encode
 from sottovoce.device.method import Secret
-from sottovoce.device.whisper.answer import true_answer
+from sottovoce.device.whisper.answer import answer_of_everybody, true_answer
 from sottovoce.device.whisper.subset import OPERATING_SYSTEM, OperatingSystem
 from sottovoce.lab.audit.attack import without_nonce
 from sottovoce.lab.audit.claims import Answer, Exactly, Floats, Person, Scene, Scores
@@ -22,7 +22,7 @@ from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.methods import MethodSettings
 from sottovoce.shared.report import Report
 from sottovoce.shared.whisper import Whisper
-from sottovoce.shared.whisper.cells import cell_layout, reward_mechanism
+from sottovoce.shared.whisper.cells import cell_layout, one_cell_mechanism
 from sottovoce.shared.whisper.questions import EVERYBODY, question_of, questions_of
 from sottovoce.shared.whisper.subset import SignedSubset, unpack
 
@@ -65,10 +65,10 @@ def _weight(scene: Scene, report: Report, person: Person) -> float:
     if not isinstance(report.payload, bytes):
         raise ExperimentError(must("a report of whisper", "hold a packed set", "numbers"))
     if entry.cells == EVERYBODY:
-        mechanism = reward_mechanism(experiment)
-        if person.reward is None:
-            return 1.0
-        return _weight_of_set(mechanism, report.payload, 0, 2 * person.reward - 1)
+        mechanism = one_cell_mechanism(experiment, scene.population)
+        secret, outcome, _ = next(_secrets(scene, person, report.ranking))
+        cell, value = answer_of_everybody(experiment, question, secret=secret, outcome=outcome)
+        return _weight_of_set(mechanism, report.payload, cell, value)
     layout = cell_layout(release, population=scene.population, by_arm=entry.by_arm)
     if layout is None:
         return 1.0

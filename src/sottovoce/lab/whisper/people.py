@@ -8,13 +8,14 @@ import numpy as np
 
 from sottovoce.device.whisper import answer as device
 from sottovoce.estimate import tree
-from sottovoce.estimate.tree import Tree
 from sottovoce.estimate.whisper import (
     audit,
     bias,
     decisions,
     measurement,
     relevance,
+    scale,
+    shapes,
     smoothing,
     split,
     step,
@@ -29,20 +30,22 @@ from sottovoce.lab.compiled import compile_rules, compiled, inlined
 from sottovoce.lab.environments import People, Rows
 from sottovoce.lab.loop import compile_loop
 from sottovoce.lab.whisper.draws import send
+from sottovoce.lab.whisper.places import tell_place
 from sottovoce.lab.whisper.tables import Crowd, Fixed, Tallies
 from sottovoce.shared import partition
+from sottovoce.shared import scale as shared_scale
 from sottovoce.shared.whisper import axes
 from sottovoce.shared.whisper.questions import ONE, Kind
 from sottovoce.shared.whisper.tuning import ASK, SHARES
 
 _tree = compile_rules(tree, inline=True)
-tree_has_room = _tree[tree.has_room]
+tree_has_room, midpoint = _tree[tree.has_room], _tree[tree.midpoint]
 
-_device = compile_rules(device, axes, partition, inline=True)
+_device = compile_rules(device, axes, partition, shared_scale, inline=True)
 asked_kind, own_cell = _device[device.asked_kind], _device[device.own_cell]
 logged_share = _device[device.whole_share_of_rows]
 asked_axis, part_and_sign = _device[device.asked_axis], _device[device.part_and_sign]
-level_at = _device[partition.level_at]
+level_at, position_at = _device[partition.level_at], _device[shared_scale.position_at]
 
 _learner = compile_rules(
     *(
@@ -52,6 +55,9 @@ _learner = compile_rules(
         decisions,
         measurement,
         relevance,
+        scale,
+        shapes,
+        shared_scale,
         smoothing,
         split,
         step,
@@ -62,6 +68,7 @@ _learner = compile_rules(
     inline=False,
     allocate=True,
 )
+add_places = _learner[scale.add_places]
 add_rewards, learner_step = _learner[audit.add_rewards], _learner[step.step]
 hand_over, credit = _learner[tally.hand_over], _learner[tally.credit]
 
@@ -84,9 +91,9 @@ def leaf_of(state: State, constants: Constants, point: Floats) -> int:
 
 
 @inlined
-def middle_of(bins: Tree, node: int, axis: int) -> float:
+def middle_of(state: State, node: int, axis: int) -> float:
     """Return the middle of a leaf along an axis."""
-    middle: float = (bins.edges[node, axis, 0] + bins.edges[node, axis, 1]) / 2.0
+    middle: float = position_at(state.scale[axis], midpoint(state.tree, node, axis))
     return middle
 
 
@@ -121,7 +128,7 @@ def part_of(
     """Return a person's part of a leaf along an axis, and its sign; -1 for no axis."""
     if axis < 0:
         return -1, 1
-    middle = middle_of(state.tree, node, axis)
+    middle = middle_of(state, node, axis)
     found: tuple[int, int] = part_and_sign(point[axis], middle, constants.axes.levels[axis], row)
     return found
 
@@ -193,6 +200,25 @@ def hand_over_all(crowd: Crowd, fixed: Fixed, population: int, bins: int, pairs:
 
 
 @compiled
+def hand_over_places(crowd: Crowd, fixed: Fixed) -> None:
+    """Hand over where people said they are."""
+    state, tallies = crowd.state, crowd.tallies
+    mechanism = fixed.place_mechanism[0]
+    for axis in range(len(tallies.places)):
+        if tallies.place_answers[axis] > 0.0:
+            add_places(
+                state,
+                axis,
+                state.thresholds[axis] - 1,
+                tallies.place_answers[axis],
+                tallies.places[axis] / mechanism.signal,
+                mechanism.inside,
+            )
+            tallies.place_answers[axis] = 0.0
+            tallies.places[axis] = 0.0
+
+
+@compiled
 def serve(
     crowd: Crowd,
     fixed: Fixed,
@@ -210,6 +236,7 @@ def serve(
     bins, pairs = lay_out(state, tallies, False)
     whole_share = 0 if fixed.mechanisms[fixed.halves, bins].parts == 2 else state.ask[0]
     reward_share = state.totals[0].reward_share
+    scale_share = state.totals[0].scale_share
     for i in range(start, stop):
         node = leaf_of(state, constants, people.contexts[i])
         axis = draw_axis(state, whole_share, rng)
@@ -228,6 +255,9 @@ def serve(
             tallies.rewards[0] += 1.0
             sign = draw_sign(people, i, arm, rng)
             send(reward, 0, sign, tallies.rewards[1:], order, picks, rng)
+            continue
+        if int(rng.random() * SHARES) < scale_share:
+            tell_place(crowd, fixed, people.contexts[i], rng)
             continue
         if bins == 0:
             continue
@@ -248,6 +278,7 @@ def serve(
             send(mechanism, cell, value, tallies.sums[number, 0], order, picks, rng)
     if bins > 0:
         hand_over_all(crowd, fixed, 0, bins, pairs)
+    hand_over_places(crowd, fixed)
     if tallies.rewards[0] > 0.0:
         add_rewards(state, tallies.rewards[0], tallies.rewards[1] / reward.signal)
         tallies.rewards[:] = 0.0
@@ -296,7 +327,12 @@ def contribute(
     if bins == 0:
         return
     patterns = constants.axes.patterns[constants.dimension]
+    scale_share, compared = state.totals[0].scale_share, 0
     for i in range(start, stop):
+        if int(rng.random() * SHARES) < scale_share:
+            tell_place(crowd, fixed, rows.contexts[i], rng)
+            continue
+        compared += 1
         node, arm = leaf_of(state, constants, rows.contexts[i]), rows.arms[i]
         kind = asked_kind(fixed.kinds, fixed.bounds, int(rng.random() * SHARES))
         question = constants.questions[kind]
@@ -318,11 +354,11 @@ def contribute(
         tallies.answers[number] += 1
         send(mechanism, cell, value, tallies.sums[number, 0], tallies.order, tallies.picks, rng)
     hand_over_all(crowd, fixed, population, bins, pairs)
+    hand_over_places(crowd, fixed)
     own = pairs if constants.questions[_OUTCOME].by_arm else bins
-    halves = fixed.halves
-    target = fixed.target_mechanisms[halves, bins].variance
-    variance = fixed.mechanisms[halves, own].variance
-    credit(state, constants, target, variance, True, stop - start)
+    target = fixed.target_mechanisms[fixed.halves, bins].variance
+    variance = fixed.mechanisms[fixed.halves, own].variance
+    credit(state, constants, target, variance, True, compared)
 
 
 @compiled

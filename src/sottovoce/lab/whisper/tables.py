@@ -12,10 +12,11 @@ from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.whisper.cells import (
     CellMechanism,
     cell_mechanism,
+    one_cell_mechanism,
     parts_of,
-    reward_mechanism,
 )
 from sottovoce.shared.whisper.questions import menu
+from sottovoce.shared.whisper.thresholds import THRESHOLDS
 
 
 class Tallies(NamedTuple):
@@ -29,6 +30,8 @@ class Tallies(NamedTuple):
     asked: Counts  # (Q, A, C) of each whole cell, filled in when it is handed over
     sums: Floats  # (Q, A, C)
     named: Floats  # (C, 1) answers to the plain contrast that name the cell
+    place_answers: Floats  # (d,) people who told where they are along each axis …
+    places: Floats  # (d,) … and the sum of what they told
     rewards: Floats  # (2,) answers of people who were asked for their reward, and their sum
     first: Counts  # (S, 2) the first cell of each contested node: of whole bins, and by arm
     bins: Counts  # (C, 3) of each bin's cell, its node and the arms that are compared
@@ -58,6 +61,8 @@ class Fixed(NamedTuple):
         int  # the variant of axes with an order, which decides whether whole bins are asked about
     )
     reward_mechanism: Records  # (1,) for people who are asked for their reward
+    place_mechanism: Records  # (1,) for people who are asked where they are
+    thresholds: Floats  # (THRESHOLDS,)
     ranking: Counts  # (K,) the public ranking of the person who came last
 
 
@@ -75,6 +80,8 @@ def tallies_for(state: State, fixed: Constants) -> Tallies:
         asked=counts(questions, columns, nodes * fixed.arms),
         sums=np.zeros((questions, columns, cells)),
         named=np.zeros((cells, 1)),
+        place_answers=np.zeros(fixed.dimension),
+        places=np.zeros(fixed.dimension),
         rewards=np.zeros(2),
         first=counts(nodes, 2),
         bins=counts(nodes, 3),
@@ -97,7 +104,9 @@ def fixed_for(experiment: Experiment, population: int, *, nodes: int) -> Fixed:
         mechanisms=mechanisms(experiment, population, nodes=nodes),
         target_mechanisms=mechanisms(experiment, 0, nodes=nodes),
         halves=divisions.index(2) if 2 in divisions else 0,
-        reward_mechanism=reward_record(experiment),
+        reward_mechanism=one_cell_record(experiment, 0),
+        place_mechanism=one_cell_record(experiment, population),
+        thresholds=np.array(THRESHOLDS),
         ranking=np.arange(len(experiment.arms)),
     )
 
@@ -123,7 +132,7 @@ def _mechanisms(epsilon: float, cells: int, divisions: tuple[int, ...]) -> Recor
     return table
 
 
-def reward_record(experiment: Experiment) -> Records:
-    """Return the mechanism for people who are asked for their reward."""
-    plain = CellMechanism(reward_mechanism(experiment), parts=1, elsewhere=False)
+def one_cell_record(experiment: Experiment, population: int) -> Records:
+    """Return the mechanism for the one cell in which everybody is."""
+    plain = CellMechanism(one_cell_mechanism(experiment, population), parts=1, elsewhere=False)
     return np.array([mechanism_record(plain)], dtype=MECHANISM).view(np.recarray)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from sottovoce.shared.check import finite_float
 from sottovoce.shared.errors import ExperimentError, malformed, must
 from sottovoce.shared.methods import MethodSettings
+from sottovoce.shared.whisper.thresholds import THRESHOLDS
 from sottovoce.shared.whisper.tuning import ASK, SHARES
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ class Whisper(MethodSettings):
         from sottovoce.shared.whisper.questions import most_questions
 
         if most_questions(experiment) > 2**16:
-            rule = "have fewer levels without order: reports number their questions in two bytes"
+            rule = "have fewer features, or fewer levels without order: "
+            rule += "reports number their questions in two bytes"
             raise ExperimentError(must("the context", rule, most_questions(experiment)))
         if self.public_arms and len(experiment.arms) > 255:
             rule = "be at most 255 where they are public: a report ranks them in bytes"
@@ -81,6 +83,16 @@ class Whisper(MethodSettings):
             rule = f"share {ASK} people between no axis and each of {axes} axes, not all to none"
             raise malformed("a release's ask", rule, "something else")
 
+        asked, share = release.thresholds, release.scale_share
+        numbers = [axis.levels == 0 for axis in release.experiment.axes]
+        fits = len(asked) == (axes if share else 0) and all(
+            0 <= each <= (len(THRESHOLDS) if number else 0)
+            for each, number in zip(asked, numbers, strict=False)
+        )
+        if not fits or not 0 <= share <= SHARES or any(asked) != bool(share):
+            rule = f"ask up to {SHARES} people about thresholds of numbers, if about any"
+            raise malformed("a release's thresholds and scale_share", rule, "something else")
+
     def levels_in_sets(self, experiment: "Experiment") -> tuple[int, ...]:
         """Split axes whose levels have no order into sets of levels."""
         return tuple(0 if axis.ordered else axis.levels for axis in experiment.axes)
@@ -88,6 +100,12 @@ class Whisper(MethodSettings):
     def most_reward_share(self, experiment: "Experiment") -> int:
         """Let people be asked for their rewards where others or the past promise some."""
         return SHARES if experiment.auxiliary or self.half_life else 0
+
+    def expected_share(self, experiment: "Experiment") -> float | None:
+        """Return which share of what random arms lose people will lose, by a rule of thumb."""
+        from sottovoce.shared.whisper.outlook import expected_share
+
+        return expected_share(experiment)
 
     @property
     def arms_are_public(self) -> bool:

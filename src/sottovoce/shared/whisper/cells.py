@@ -69,9 +69,9 @@ def parts_of(experiment: Experiment, axis: int | None) -> int:
     return slots_of(experiment).levels[axis] or 2
 
 
-def reward_mechanism(experiment: Experiment) -> SignedSubset:
-    """Return the mechanism for the one cell of REWARD, in which every person of the target is."""
-    return signed_subset(experiment.epsilon, 1)
+def one_cell_mechanism(experiment: Experiment, population: int) -> SignedSubset:
+    """Return the mechanism for one cell in which everybody of a population is."""
+    return signed_subset(experiment.populations[population].epsilon, 1)
 
 
 @dataclass(frozen=True)

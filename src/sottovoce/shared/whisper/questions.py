@@ -12,6 +12,8 @@ of the last column:
     MASS             served        bins         1                      p
     RANKED           served        bins         2y-1                   p·(2f_k - 1)
     REWARD           served        everybody    2y-1                   2r - 1, r the mean reward
+    SCALE            served        everybody    ±1, + at or above t    1 - 2F(t)
+    LOGGED_SCALE     logged rows   everybody    ±1, + at or above t    1 - 2F(t)
     OUTCOME          logged rows   bins × arms  2y-1                   p·π_k·(2f_k - 1)
     OUTCOME of two   logged rows   bins         ±(2y-1), + for first   Σ_k ±p·π_k·(2f_k - 1)
     LOGGED_LEVEL     logged rows   bins         2y-1                   Σ_k p·π_k·(2f_k - 1)
@@ -26,17 +28,23 @@ Where there are auxiliary populations, some of the target's people are asked for
 not their bin is contested: does the policy bring them what those populations promise? The release
 says how many are asked.
 
+At first, some people and rows are asked where they are along an axis of numbers: is their position
+below a public threshold t, or not (``thresholds.py``)? F(t) is the share of people below it. The
+release says how many are asked, and about which threshold of each axis; the question names both.
+
 A question may also be about one axis of the contexts (``axes.py``, ``cells.py``).
 """
 
 from bisect import bisect_right
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from sottovoce.shared.errors import Rejection, ReportRejected, must
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.whisper.axes import slots_of
+from sottovoce.shared.whisper.thresholds import THRESHOLDS
 from sottovoce.shared.whisper.tuning import (
     COUNT_SHARE,
     COUNT_SHARE_UNKNOWN,
@@ -58,12 +66,16 @@ class Kind(IntEnum):
     RANKED = 5
     REWARD = 6
     LOGGED_LEVEL = 7
+    SCALE = 8
+    LOGGED_SCALE = 9
 
 
 # What follows are plain numbers, so that the lab can compile what reads the table.
 EVERYBODY, BINS, BIN_ARMS = range(3)  # cells: one for all; of each bin; of each arm in each bin
-ONE, OUTCOME, SIGNED_OUTCOME = range(3)  # value: 1; 2y-1; that with a minus for the second arm
-PEOPLE, ROWS, REWARDS = range(3)  # measured: p; p·π_k; a linear function of the rewards
+# value: 1; 2y-1; that with a minus for the second arm; whether a position is at or above t
+ONE, OUTCOME, SIGNED_OUTCOME, POSITION = range(4)
+# measured: p; p·π_k; a linear function of the rewards; where people are
+PEOPLE, ROWS, REWARDS, PLACES = range(4)
 ANY, TWO, MORE = range(3)  # arms of the experiment: two or more; just two; more than two
 REST = -1  # share: all who are asked nothing else
 BY_RELEASE = -2  # share: as many as each release says
@@ -75,8 +87,8 @@ class Entry(NamedTuple):
     kind: its number. name: what people call it.
     logged: who is asked: rows of a log, or people who are served.
     cells: EVERYBODY, BINS or BIN_ARMS.
-    value: ONE, OUTCOME or SIGNED_OUTCOME.
-    measures: PEOPLE, ROWS or REWARDS.
+    value: ONE, OUTCOME, SIGNED_OUTCOME or POSITION.
+    measures: PEOPLE, ROWS, REWARDS or PLACES.
     first, second: the linear function of g = f - 1/2 that a cell measures, but for the share of
         the people in it: first·g_first + second·g_second; of logged rows, twice that. The one cell
         of REWARD has everybody: there it is the mean reward, whatever the arm.
@@ -125,6 +137,8 @@ TABLE: tuple[Entry, ...] = (
     _served(Kind.CONTRAST, BINS, SIGNED_OUTCOME, REWARDS, REST, first=1, second=-1, public=False),
     _served(Kind.RANKED, BINS, OUTCOME, REWARDS, REST, first=2, public=True),
     _served(Kind.REWARD, EVERYBODY, OUTCOME, REWARDS, BY_RELEASE),
+    _served(Kind.SCALE, EVERYBODY, POSITION, PLACES, BY_RELEASE),
+    _logged(Kind.LOGGED_SCALE, EVERYBODY, POSITION, PLACES, BY_RELEASE),
     _logged(Kind.COUNT, BIN_ARMS, ONE, ROWS, COUNT_SHARE, share_unknown=COUNT_SHARE_UNKNOWN),
     _logged(
         Kind.LOGGED_LEVEL, BINS, OUTCOME, REWARDS, LOGGED_LEVEL_SHARE, first=1, second=1, arms=TWO
@@ -145,7 +159,8 @@ def questions_of(experiment: Experiment) -> dict[int, Entry]:
             for entry in TABLE
             if entry.arms in counts
             and entry.public in (None, public)
-            and (entry.share != BY_RELEASE or experiment.audited)
+            and (entry.measures != REWARDS or entry.share != BY_RELEASE or experiment.audited)
+            and (entry.measures != PLACES or any(axis.levels == 0 for axis in experiment.axes))
         }
     found: dict[int, Entry] = experiment.derived["questions"]
     return found
@@ -179,7 +194,8 @@ def menu(experiment: Experiment, *, population: int, logged: bool) -> Menu:
 class Question:
     """One question: its kind, the axis that it is about, if any, and the pattern of signs.
 
-    row: of the Hadamard matrix, for an axis whose levels have no order (``axes.py``).
+    row: of the Hadamard matrix, for an axis whose levels have no order (``axes.py``); or the
+        threshold, where the question is about places.
     """
 
     kind: int
@@ -188,29 +204,57 @@ class Question:
 
     def number(self, experiment: Experiment) -> int:
         """Return the question's number on the wire."""
-        patterns = slots_of(experiment).patterns
-        pattern = 0 if self.axis is None else patterns[self.axis] + self.row
-        return self.kind * patterns[-1] + pattern
+        first, patterns = _first_numbers(experiment)[self.kind], slots_of(experiment).patterns
+        if self.axis is None:
+            return first
+        if _is_about_places(self.kind):
+            return first + self.axis * len(THRESHOLDS) + self.row
+        return first + patterns[self.axis] + self.row
 
 
 def most_questions(experiment: Experiment) -> int:
     """Return how many numbers the questions of an experiment take."""
-    return len(Kind) * slots_of(experiment).patterns[-1]
+    return _first_numbers(experiment)[-1]
+
+
+def _is_about_places(kind: int) -> bool:
+    return any(entry.kind == kind and entry.measures == PLACES for entry in TABLE)
+
+
+def _first_numbers(experiment: Experiment) -> tuple[int, ...]:
+    """Return the first number of each kind, and one beyond the last.
+
+    Most kinds have a number for each pattern. Those about places have one for each threshold of
+    each axis.
+    """
+    if "numbers" not in experiment.derived:
+        patterns = slots_of(experiment).patterns[-1]
+        places = experiment.dimension * len(THRESHOLDS)
+        kinds = range(1 + max(entry.kind for entry in TABLE))
+        counts = (places if _is_about_places(kind) else patterns for kind in kinds)
+        experiment.derived["numbers"] = tuple(accumulate(counts, initial=0))
+    found: tuple[int, ...] = experiment.derived["numbers"]
+    return found
 
 
 def question_of(number: int, experiment: Experiment) -> Question:
     """Read a question's number, and refuse one that the experiment does not ask."""
-    patterns = slots_of(experiment).patterns
-    kind, pattern = divmod(number, patterns[-1])
-    asked = questions_of(experiment)
-    if kind not in asked:
+    firsts, asked = _first_numbers(experiment), questions_of(experiment)
+    kind = bisect_right(firsts, number) - 1
+    entry, pattern = asked.get(kind), number - firsts[kind]
+    about = entry is not None and entry.measures == PLACES
+    axis, threshold = divmod(pattern, len(THRESHOLDS))
+    if entry is None or (about and experiment.axes[axis].levels):
         names = ", ".join(entry.name for entry in asked.values())
         rule = f"be one that its experiment asks ({names})"
         raise ReportRejected(Rejection.UNKNOWN_QUESTION, must("a report's question", rule, number))
-    if pattern and asked[kind].cells == EVERYBODY:
+    if about:
+        return Question(kind, axis, threshold)
+    if pattern and entry.cells == EVERYBODY:
         rule = "be about no axis where everybody is in one cell"
         raise ReportRejected(Rejection.UNKNOWN_QUESTION, must("a report's question", rule, number))
     if pattern == 0:
         return Question(kind)
+    patterns = slots_of(experiment).patterns
     axis = bisect_right(patterns, pattern) - 1
     return Question(kind, axis, pattern - patterns[axis])
