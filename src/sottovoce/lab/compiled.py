@@ -22,6 +22,11 @@ import numba
 
 from sottovoce.lab.sources import source_digest
 
+try:
+    import fcntl
+except ImportError:  # a system without it: each process compiles for itself
+    fcntl = None  # type: ignore[assignment]
+
 Function = Callable[..., Any]
 
 
@@ -71,6 +76,26 @@ def compiled(function: Function) -> Function:
 def inlined(function: Function) -> Function:
     """Compile a small function into each of its callers; a call would cost more than its work."""
     return _compile(function, inline=True, allocate=False)
+
+
+def compiled_once(kernel: Any) -> Function:
+    """Compile a kernel at its first call, while no other process compiles one.
+
+    Processes that begin together would otherwise all do the same work, each for itself. Those that
+    had to wait find the kernel on disk.
+    """
+
+    def call(*arguments: Any) -> Any:
+        if not kernel.signatures:
+            folder = Path(numba.config.CACHE_DIR)  # type: ignore[attr-defined]
+            folder.mkdir(parents=True, exist_ok=True)
+            with (folder / "lock").open("w") as lock:
+                if fcntl is not None:
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+                kernel.compile(tuple(numba.typeof(argument) for argument in arguments))
+        return kernel(*arguments)
+
+    return call
 
 
 def _compile(function: Function, *, inline: bool, allocate: bool) -> Function:

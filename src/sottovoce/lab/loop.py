@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sottovoce.lab.compiled import compile_for, inlined
+from sottovoce.lab.compiled import compile_for, compiled_once, inlined
 from sottovoce.lab.environments import Counts, Floats, People, Rows
 from sottovoce.shared.errors import ExperimentError, must
 
@@ -192,8 +192,11 @@ def compile_loop(
         "step": _no_step if step is None else step,
         "has_room": _always if has_room is None else has_room,
     }
-    rows = None if contribute is None else compile_for(name, contribute_block, own)
-    return Loop(compile_for(name, serve_block, own), rows, probabilities)
+    people = compiled_once(compile_for(name, serve_block, own))
+    rows = None
+    if contribute is not None:
+        rows = compiled_once(compile_for(name, contribute_block, own))
+    return Loop(people, rows, probabilities)
 
 
 @inlined
