@@ -140,14 +140,18 @@ def tell_places(
     rng: random.Random,
     *,
     place: Callable[[random.Random, int], float] = anywhere,
+    population: int = 1,
     most: int = 4000,
 ) -> None:
-    """Let rows tell where they are until the learner asks nobody that any more."""
+    """Let rows, or people of the target, tell where they are until nobody is asked any more.
+
+    population: whose they are; where there is no other, the target's.
+    """
     for _ in range(most):
         if not (release := learner.release()).scale_share:
             return
-        population = min(1, len(release.experiment.populations) - 1)
-        report = told_place(rng, release, population=population, logged=True, place=place)
+        whose = min(population, len(release.experiment.populations) - 1)
+        report = told_place(rng, release, population=whose, logged=whose > 0, place=place)
         learner.receive(report)
     raise AssertionError("it goes on to ask where people are")
 

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -15,13 +16,22 @@ from factories import CONTRAST, LOGGED_SCALE, SCALE, experiment, unit_cube, whis
 from sottovoce.estimate.whisper.anew import begin_anew
 from sottovoce.estimate.whisper.constants import constants
 from sottovoce.estimate.whisper.publish import release_of
-from sottovoce.estimate.whisper.scale import add_places, carry_over, set_scale
+from sottovoce.estimate.whisper.scale import add_places, believe, carry_over, scale_axes, set_scale
+from sottovoce.estimate.whisper.shapes import (
+    CENTRES,
+    OTHERS,
+    STEEPNESSES,
+    TARGET,
+    mean_shape,
+    quantile,
+    shape_at,
+)
 from sottovoce.estimate.whisper.state import State, initial_state
 from sottovoce.shared import wire
 from sottovoce.shared.whisper.questions import Question
 from sottovoce.shared.whisper.thresholds import THRESHOLDS
 from support.insides import whisper_state_of
-from support.states import placed_state
+from support.states import Floats, placed_state
 from support.whispers import number, person, tell_places, told_place
 
 HIDDEN = 0.01
@@ -42,8 +52,16 @@ def told(rng: random.Random, release: sv.Release, **who: Any) -> sv.Report:
 def taught(seed: int = 0, **settings: Any) -> sv.Learner:
     """A learner that knows where people are."""
     learner = sv.Learner(whispering(**settings))
-    tell_places(learner, random.Random(seed), place=long_tailed)
+    tell_places(learner, random.Random(seed), place=long_tailed, population=0)
     return learner
+
+
+def weights_of(centre: float, log_steepness: float = 0.0) -> Floats:
+    """It is certain that everybody's shape is this one."""
+    weights = np.zeros((2, CENTRES, STEEPNESSES))
+    at = {shape_at(i, j): (i, j) for i in range(CENTRES) for j in range(STEEPNESSES)}
+    weights[:, *at[centre, log_steepness]] = 1.0
+    return weights
 
 
 def share_below(position: float) -> float:
@@ -116,13 +134,13 @@ def test_fewer_are_asked_the_fewer_axes_are_in_question_and_nobody_in_the_end() 
     assert shares[-1] == 0
 
 
-def test_answers_of_all_populations_are_added_up_by_their_noise() -> None:
+def test_answers_of_the_target_and_of_others_are_added_up_by_their_noise() -> None:
     """At ε = 1 an answer counts less than at ε = 8, by its variance: (1/β)², that is coth²(ε/2)."""
     learner = sv.Learner(whispering(release_every=10))
     assert [each.epsilon for each in learner.experiment.populations] == [8.0, 6.0, 1.0]
     release = learner.release()
     row = release.thresholds[0] - 1
-    precision = vector = 0.0
+    told = {0: [0.0, 0.0], 1: [0.0, 0.0]}
     asked = [(SCALE, 0, 4), (LOGGED_SCALE, 1, 3), (LOGGED_SCALE, 2, 2), (SCALE, 2, 1)]
     for kind, population, count in asked:
         signal = math.tanh(learner.experiment.populations[population].epsilon / 2)
@@ -132,29 +150,96 @@ def test_answers_of_all_populations_are_added_up_by_their_noise() -> None:
             nonce = bytes([kind, population, each, *bytes(13)])
             ident = wire.release_id(release)
             learner.receive(sv.Report(ident, population, nonce, payload, question))
-            precision += signal**2
-            vector += (2 * (each % 2) - 1) / signal * signal**2
+            group = min(population, 1)
+            told[group][0] += signal**2
+            told[group][1] += (2 * (each % 2) - 1) / signal * signal**2
     state = whisper_state_of(learner)
-    assert state.scale_told.precision[0, row] == pytest.approx(precision)
-    assert state.scale_told.vector[0, row] == pytest.approx(vector)
-    assert not np.delete(state.scale_told.precision, row, axis=1).any()
-    assert not state.scale_told.precision[1].any()
+    for group, (precision, vector) in told.items():
+        assert state.scale_told.precision[group, 0, row] == pytest.approx(precision)
+        assert state.scale_told.vector[group, 0, row] == pytest.approx(vector)
+    assert not np.delete(state.scale_told.precision, row, axis=2).any()
+    assert not state.scale_told.precision[:, 1].any()
     for other in (state.served, state.logged, state.mass_told, state.rows_told):
         assert not other.precision.any()
 
 
 def test_a_threshold_is_read_by_the_position_it_stands_for() -> None:
     """If everybody is below the lowest threshold that was asked about, the scale is below, too."""
-    from sottovoce.estimate.whisper.scale import scale_axes
-
     known = constants(unit_cube(d=1))
     for row, upper in [(3, False), (23, True)]:
         state = initial_state(known)
-        add_places(state, 0, row, 300.0, 300.0 if upper else -300.0, 1.0)
+        add_places(state, TARGET, 0, row, 300.0, 300.0 if upper else -300.0, 1.0)
         scale_axes(state, known)
         middle = state.scale[0, 16]
         assert (middle > THRESHOLDS[row]) == upper
         assert (middle < THRESHOLDS[row]) != upper
+
+
+# --- auxiliary data -------------------------------------------------------------------------------
+
+
+def tell_all(state: State, group: int, below: Callable[[float], float], much: float) -> None:
+    """Tell of every threshold along the first axis, without noise."""
+    for row, threshold in enumerate(THRESHOLDS):
+        add_places(state, group, 0, row, much, much * (1 - 2 * below(threshold)), 1.0)
+
+
+def test_others_stretch_an_axis_for_half_of_the_people_and_the_target_alone_for_all() -> None:
+    """Others are below 0.01 for the most part. Nothing is known of the target; then it tells."""
+    known = constants(unit_cube(d=1))
+    state = initial_state(known)
+    tell_all(state, OTHERS, share_below, 100.0)
+    scale_axes(state, known)
+    assert state.scaled[0]
+    for share in (0.25, 0.5, 0.75):
+        place = state.scale[0, int(32 * share)]
+        assert (share_below(place) + place) / 2 == pytest.approx(share, abs=0.05)
+    for below, middle in [(share_below, HIDDEN), (lambda place: place, 0.5)]:
+        state = initial_state(known)
+        tell_all(state, OTHERS, share_below, 100.0)
+        tell_all(state, TARGET, below, 100.0)
+        scale_axes(state, known)
+        assert state.scaled[0]
+        assert state.scale[0, 16] == pytest.approx(middle, rel=0.2)
+
+
+def test_the_target_is_asked_on_until_somebody_is_known() -> None:
+    known = constants(unit_cube(d=1))
+    weights = np.empty((2, CENTRES, STEEPNESSES))
+    for group in (TARGET, OTHERS):
+        state = initial_state(known)
+        add_places(state, group, 0, 13, 3.0, 2.0, 1.0)
+        assert believe(state, 0, weights) == (group, False)
+        tell_all(state, group, share_below, 100.0)
+        assert believe(state, 0, weights) == (group, True)
+
+
+def test_what_others_are_not_asked_leaves_the_target_as_it_is() -> None:
+    """Without others, both shapes are the target's."""
+    known = constants(unit_cube(d=1))
+    state, weights = initial_state(known), np.empty((2, CENTRES, STEEPNESSES))
+    tell_all(state, TARGET, share_below, 0.2)
+    believe(state, 0, weights)
+    assert (weights[TARGET] == weights[OTHERS]).all()
+
+
+@pytest.mark.parametrize("ours", [(0.0, 1.0), (-3.0, 0.5), (4.0, 2.0)], ids=str)
+@pytest.mark.parametrize("theirs", [(0.0, 1.0), (-6.0, 2.0)], ids=str)
+def test_quantiles_of_two_shapes_are_where_so_many_of_both_are(
+    ours: tuple[float, float], theirs: tuple[float, float]
+) -> None:
+    for share in (0.03, 0.5, 0.9):
+        place = quantile(ours, theirs, share)
+        logit = math.log(place / (1 - place))
+        below = [1 / (1 + math.exp(-each[1] * (logit - each[0]))) for each in (ours, theirs)]
+        assert sum(below) / 2 == pytest.approx(share, abs=1e-6)
+        alone = quantile(ours, ours, share)
+        odds = math.log(share / (1 - share))
+        assert math.log(alone / (1 - alone)) == pytest.approx(ours[0] + odds / ours[1])
+
+
+def test_a_mean_shape_is_the_only_one_there_is() -> None:
+    assert mean_shape(weights_of(-4.0)[0]) == pytest.approx((-4.0, 1.0))
 
 
 # --- before an axis has its scale -----------------------------------------------------------------
@@ -203,7 +288,7 @@ def test_answers_about_unequal_halves_say_nothing_of_a_slope_that_is_not_there()
         state.served.precision[0, 0, index] = much * np.eye(2)
         state.served.vector[0, 0, index] = much * of_mean * g
     state.mass_told.precision[0, 0, 1] = 5.0
-    set_scale(state, known, 0, -4.0, 1.0, upper)
+    set_scale(state, known, 0, weights_of(-4.0), upper)
     assert np.abs(state.served.vector[0, 0, 1]).max() < 0.01 * much * 0.2
     assert state.scale[0, 16] == pytest.approx(1 / (1 + math.exp(4.0)))
     assert not state.mass_told.precision[0, 0, 1]  # it was the share of other halves
@@ -385,7 +470,7 @@ def test_a_list_of_places_that_is_none_is_refused(places: Any) -> None:
         lambda state: state["scale"][0].__setitem__(5, state["scale"][0][6]),
         lambda state: state["scale"][0].__setitem__(16, 0.9),
         lambda state: state["scale"][1].__setitem__(16, 0.51),  # it is not in the release
-        lambda state: state["scale_told.precision"][0].__setitem__(3, -1.0),
+        lambda state: state["scale_told.precision"][0][0].__setitem__(3, -1.0),
         lambda state: state["scaled_since"].__setitem__(0, 0),  # it has a scale in the release
         lambda state: state["scaled_since"].__setitem__(1, 2),
         lambda state: state["thresholds"].__setitem__(0, 99),

@@ -555,16 +555,16 @@ def test_effects_of_levels_are_differences_from_the_mean_of_their_part(
 
 
 def straight(many: float) -> tuple[State, Constants]:
-    """Everywhere a straight line along the first feature, and nothing along the second."""
-    known = constants(unit_cube(arms=2, d=2))
+    """Everywhere a straight line along the first of four features, and nothing along the second."""
+    known = constants(unit_cube(arms=2, d=4))
     state = initial_state(known)
     for node, axis in ((0, 1), (1, 0), (2, 0), (3, 1)):
         split(state, known, node, axis, estimate(state, known, node))
     steep = np.array([0.8, -0.8])
     for node in range(9):
         share = state.mass[node, 0]
-        (low, high), _ = state.tree.edges[node]
-        state.served.precision[node, 0] = many * np.eye(2)
+        low, high = state.tree.edges[node, 0]
+        state.served.precision[node, 0, :3] = many * np.eye(2)
         state.served.vector[node, 0, 0] = many * share * steep * ((low + high) / 2 - 0.5)
         state.served.vector[node, 0, 1] = many * share * steep * (high - low) / 4
     settle(state, known)
@@ -578,10 +578,10 @@ def test_of_a_feature_that_matters_nowhere_less_is_expected_the_more_was_told() 
     known = states[-1]
     heights = known.tree.edges[1:9, 1, 1] - known.tree.edges[1:9, 1, 0]
     # In the end, 5 % of the 0.2² of an edge of length 1 that nobody knows of, and half of it anew;
-    # and of that 5 %, since it is certain that this feature does not matter.
-    assert known.relevance == pytest.approx([1, 0.05])
+    # and of that 2.5 %: it is certain that this feature does not matter, and two of four do.
+    assert known.relevance[:2] == pytest.approx([1, 0.025])
     assert known.effect_variance[1:9, 1] == pytest.approx(
-        0.5 * 0.05 * (0.2 * heights) ** 2 * 0.05, rel=0.01
+        0.5 * 0.05 * (0.2 * heights) ** 2 * 0.025, rel=0.01
     )
 
 

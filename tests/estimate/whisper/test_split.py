@@ -19,6 +19,7 @@ from support.states import (
     believing,
     centred_square,
     events_of,
+    placed_state,
     random_precisions,
     with_levels,
 )
@@ -155,7 +156,7 @@ def test_the_halves_of_a_bin_tile_it(splitting: Any) -> None:
 
 def test_every_split_is_logged_with_its_bin_and_feature() -> None:
     known, rng = constants(unit_cube(d=3)), np.random.default_rng(4)
-    state = initial_state(known)
+    state = placed_state(known)
     for turn in range(4):
         for node in state.contested[: state.totals[0].contested]:
             slope = rng.normal(0, 0.2, (3, 2))
@@ -286,7 +287,7 @@ def test_doubt_about_one_feature_takes_nothing_from_what_was_seen_of_another() -
 
 def test_a_step_never_runs_out_of_room() -> None:
     known = constants(unit_cube(d=1))
-    state = initial_state(known)
+    state = placed_state(known)
     for _ in range(9):
         for position in range(state.totals[0].contested):
             node = state.contested[position]

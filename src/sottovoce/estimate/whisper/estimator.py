@@ -24,6 +24,7 @@ from sottovoce.estimate.whisper.past_releases import WhisperReleases
 from sottovoce.estimate.whisper.publish import certificates_of, release_of
 from sottovoce.estimate.whisper.saved import check_state, state_from_table, state_to_table
 from sottovoce.estimate.whisper.scale import add_places
+from sottovoce.estimate.whisper.shapes import OTHERS, TARGET
 from sottovoce.estimate.whisper.state import State, initial_state, with_room
 from sottovoce.estimate.whisper.step import step
 from sottovoce.estimate.whisper.tally import Tally, credit, hand_over, mechanism_record
@@ -153,7 +154,8 @@ class WhisperEstimator:
             raise ValueError(_NOT_ASKED)
         mechanism = one_cell_mechanism(self.release.experiment, population)
         told, variance = total / mechanism.signal, mechanism.inside
-        add_places(self.state, question.axis, question.row, answers, told, variance)
+        group = TARGET if population == 0 else OTHERS
+        add_places(self.state, group, question.axis, question.row, answers, told, variance)
 
     def _begin_anew(self) -> list[Event]:
         """Publish a release with one bin and all arms: what was learned misleads."""

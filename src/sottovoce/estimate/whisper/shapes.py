@@ -29,6 +29,9 @@ Floats = NDArray[np.float64]
 CENTRES, STEEPNESSES = 37, 7
 """How many shapes are compared: centres from -9 to 9, steepness from 1/3 to 3. Not tuned."""
 
+TARGET, OTHERS = 0, 1
+"""Whose shapes are told apart: those of the target's people, and of all auxiliary populations."""
+
 
 def shape_at(i: int, j: int) -> tuple[float, float]:
     """Return the centre of a shape and the logarithm of its steepness."""
@@ -87,8 +90,8 @@ def weigh_shapes(precision: Floats, vector: Floats, weights: Floats) -> None:
 
 
 def may_be_uniform(weights: Floats) -> bool:
-    """Say whether the uniform shape is not ruled out yet."""
-    may: bool = weights[CENTRES // 2, STEEPNESSES // 2] >= UNIFORM_LEAST
+    """Say whether the uniform shape is not ruled out yet, for TARGET and OTHERS."""
+    may: bool = weights[:, CENTRES // 2, STEEPNESSES // 2].min() >= UNIFORM_LEAST
     return may
 
 
@@ -103,23 +106,35 @@ def mean_shape(weights: Floats) -> tuple[float, float]:
     return mean, math.exp(log)
 
 
-def quantile(centre: float, steepness: float, share: float) -> float:
-    """Return the position below which a share of the people of a shape are."""
-    logit = centre + math.log(share / (1.0 - share)) / steepness
-    return 1.0 / (1.0 + math.exp(-logit))
+def quantile(ours: tuple[float, float], theirs: tuple[float, float], share: float) -> float:
+    """Return the position below which a share of people are, half of whom have either shape."""
+    odds = math.log(share / (1.0 - share))
+    low = min(ours[0] + odds / ours[1], theirs[0] + odds / theirs[1])
+    high = max(ours[0] + odds / ours[1], theirs[0] + odds / theirs[1])
+    while high - low > TIE:  # the quantile of both lies between their own
+        middle = (low + high) / 2.0
+        below = 0.5 / (1.0 + math.exp(-ours[1] * (middle - ours[0])))
+        below += 0.5 / (1.0 + math.exp(-theirs[1] * (middle - theirs[0])))
+        if below < share:
+            low = middle
+        else:
+            high = middle
+    return 1.0 / (1.0 + math.exp(-(low + high) / 2.0))
 
 
 def expected_share(weights: Floats, position: float) -> float:
-    """Return the expected share of people below a position."""
+    """Return the expected share of people below a position, half of whom are TARGET or OTHERS."""
     logit, below = math.log(position / (1.0 - position)), 0.0
     for i in range(CENTRES):
         for j in range(STEEPNESSES):
-            below += weights[i, j] * share_below(i, j, logit)
+            weight = (weights[TARGET, i, j] + weights[OTHERS, i, j]) / 2.0
+            below += weight * share_below(i, j, logit)
     return below
 
 
-def is_known(weights: Floats, centre: float, steepness: float) -> bool:
+def is_known(weights: Floats) -> bool:
     """Say whether the quarters of people are known, to SCALE_ERROR of all people."""
+    centre, steepness = mean_shape(weights)
     square = 0.0
     for quarter in range(1, 4):
         logit = centre + math.log(quarter / (4.0 - quarter)) / steepness

@@ -21,6 +21,7 @@ from sottovoce.estimate.whisper.constants import Constants
 from sottovoce.estimate.whisper.shapes import (
     CENTRES,
     STEEPNESSES,
+    TARGET,
     most_telling,
     scale_share,
     weigh_shapes,
@@ -116,7 +117,7 @@ class State(NamedTuple):
     scaled_since: (
         Counts  # (d,) the first release in which it is no longer its own scale; 0 if it is
     )
-    scale_told: Information  # (d, THRESHOLDS) each: what people said of 1 - 2F at each threshold
+    scale_told: Information  # (2, d, THRESHOLDS) each: what TARGET and OTHERS said of 1 - 2F there
     thresholds: Counts  # (d,) the one that is asked about along each axis, plus 1; 0 for none
     bias: Floats  # (S,) by how much the rewards of auxiliary populations may differ from ours
     promised: Floats  # (M+1,) what each population promised when the learner began anew
@@ -152,7 +153,8 @@ def initial_state(constants: Constants) -> State:
     totals.first_release = 1
     totals.reward_share = reward_share(state, constants)
     shapes = np.empty((CENTRES, STEEPNESSES))
-    weigh_shapes(state.scale_told.precision[0], state.scale_told.vector[0], shapes)
+    told = state.scale_told
+    weigh_shapes(told.precision[TARGET, 0], told.vector[TARGET, 0], shapes)
     state.thresholds[~state.scaled] = 1 + most_telling(shapes)
     totals.scale_share = scale_share(int(np.sum(~state.scaled)))
     return state
@@ -212,7 +214,7 @@ def _allocate(nodes: int, constants: Constants) -> State:
         scale=np.zeros((d, STRETCHES + 1)),
         scaled=np.zeros(d, dtype=np.bool_),
         scaled_since=np.zeros(d, dtype=np.int64),
-        scale_told=Information(np.zeros((d, len(THRESHOLDS))), np.zeros((d, len(THRESHOLDS)))),
+        scale_told=Information(*(np.zeros((2, d, len(THRESHOLDS))) for _ in range(2))),
         thresholds=np.zeros(d, dtype=np.int64),
         bias=floats(),
         promised=np.zeros(groups),

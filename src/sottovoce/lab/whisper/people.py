@@ -23,6 +23,7 @@ from sottovoce.estimate.whisper import (
     trust,
 )
 from sottovoce.estimate.whisper.constants import Constants
+from sottovoce.estimate.whisper.shapes import OTHERS, TARGET
 from sottovoce.estimate.whisper.state import Counts, Floats, Records, State
 from sottovoce.estimate.whisper.tally import Tally
 from sottovoce.estimate.whisper.trust import STAY
@@ -200,14 +201,15 @@ def hand_over_all(crowd: Crowd, fixed: Fixed, population: int, bins: int, pairs:
 
 
 @compiled
-def hand_over_places(crowd: Crowd, fixed: Fixed) -> None:
-    """Hand over where people said they are."""
+def hand_over_places(crowd: Crowd, fixed: Fixed, group: int) -> None:
+    """Hand over where people said they are. group: TARGET or OTHERS."""
     state, tallies = crowd.state, crowd.tallies
     mechanism = fixed.place_mechanism[0]
     for axis in range(len(tallies.places)):
         if tallies.place_answers[axis] > 0.0:
             add_places(
                 state,
+                group,
                 axis,
                 state.thresholds[axis] - 1,
                 tallies.place_answers[axis],
@@ -278,7 +280,7 @@ def serve(
             send(mechanism, cell, value, tallies.sums[number, 0], order, picks, rng)
     if bins > 0:
         hand_over_all(crowd, fixed, 0, bins, pairs)
-    hand_over_places(crowd, fixed)
+    hand_over_places(crowd, fixed, TARGET)
     if tallies.rewards[0] > 0.0:
         add_rewards(state, tallies.rewards[0], tallies.rewards[1] / reward.signal)
         tallies.rewards[:] = 0.0
@@ -354,7 +356,7 @@ def contribute(
         tallies.answers[number] += 1
         send(mechanism, cell, value, tallies.sums[number, 0], tallies.order, tallies.picks, rng)
     hand_over_all(crowd, fixed, population, bins, pairs)
-    hand_over_places(crowd, fixed)
+    hand_over_places(crowd, fixed, OTHERS)
     own = pairs if constants.questions[_OUTCOME].by_arm else bins
     target = fixed.target_mechanisms[fixed.halves, bins].variance
     variance = fixed.mechanisms[fixed.halves, own].variance
