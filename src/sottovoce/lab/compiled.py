@@ -92,7 +92,7 @@ def compiled_once(kernel: Any) -> Function:
             with (folder / "lock").open("w") as lock:
                 if fcntl is not None:
                     fcntl.flock(lock, fcntl.LOCK_EX)
-                kernel.compile(tuple(numba.typeof(argument) for argument in arguments))
+                kernel.compile(tuple(map(numba.typeof, arguments)))
         return kernel(*arguments)
 
     return call

@@ -23,12 +23,14 @@ from sottovoce.estimate.whisper.anew import begin_anew
 from sottovoce.estimate.whisper.constants import constants
 from sottovoce.estimate.whisper.measurement import Answers, add_answers
 from sottovoce.estimate.whisper.publish import release_of
+from sottovoce.estimate.whisper.shapes import OTHERS, TARGET
 from sottovoce.estimate.whisper.state import State, arrays_of, initial_state, with_room
 from sottovoce.estimate.whisper.step import step
 from sottovoce.estimate.whisper.tally import MECHANISM
 from sottovoce.estimate.whisper.trust import STAY
 from sottovoce.lab.people import features_of
-from sottovoce.lab.whisper import draws, tables
+from sottovoce.lab.whisper import cells as handing
+from sottovoce.lab.whisper import draws, rules, tables
 from sottovoce.lab.whisper import people as kernel
 from sottovoce.shared.whisper.cells import CellLayout, cell_layout
 from sottovoce.shared.whisper.questions import PLACES, question_of
@@ -117,7 +119,7 @@ class Mirror:
         if population not in self.waiting:
             self.waiting[population] = tables.tallies_for(self.state, self.constants)
         tallies = self.waiting[population]
-        return tallies, *kernel.lay_out(self.state, tallies, population > 0)
+        return tallies, *handing.lay_out(self.state, tallies, population > 0)
 
     def add(self, report: sv.Report, release: sv.Release) -> None:
         """Count a report, and add its values if it is about cells."""
@@ -133,7 +135,7 @@ class Mirror:
             fixed, by_arm = self.fixed(m), self.constants.questions[OUTCOME].by_arm
             usual = fixed.target_mechanisms[fixed.halves, bins].variance
             own = fixed.mechanisms[fixed.halves, pairs if by_arm else bins].variance
-            kernel.credit(self.state, self.constants, usual, own, True, 1)
+            rules.credit(self.state, self.constants, usual, own, True, 1)
         if question.kind == REWARD:
             assert m == 0
             assert report.payload in (b"\0", b"\1")
@@ -188,12 +190,13 @@ class Mirror:
             tallies, bins, pairs = self.lay_out(m)
             if bins > 0:
                 crowd = tables.Crowd(self.state, tallies)
-                kernel.hand_over_all(crowd, self.fixed(m), m, bins, pairs)
-                kernel.hand_over_places(crowd, self.fixed(m))
+                handing.hand_over_all(crowd, self.fixed(m), m, bins, pairs)
+                group = OTHERS if m > 0 else TARGET
+                handing.hand_over_places(crowd, self.fixed(m), group)
         self.waiting.clear()
         if self.rewards[0]:
             signal = self.fixed(0).reward_mechanism[0].signal
-            kernel.add_rewards(self.state, self.rewards[0], self.rewards[1] / signal)
+            rules.add_rewards(self.state, self.rewards[0], self.rewards[1] / signal)
             self.rewards[:] = 0.0
         self.state = with_room(self.state, self.constants)
         decide(self.state, self.experiment)

@@ -22,6 +22,7 @@ from sottovoce.shared.whisper.tuning import (
     ASK,
     ASK_MOST,
     ASK_PER_AXIS,
+    ASK_SHARPNESS,
     FEW_MATTER,
     PRIOR_SHARE,
     SLOPE_DEVIATION,
@@ -88,9 +89,10 @@ def ask_about(state: "State", varies: Floats) -> None:
     """Say how many people are asked about each axis, and about none.
 
     varies (d,): the expected variation of what is compared along each axis, over all bins. People
-    are asked in proportion to it. The more axes are in question, the more people are asked.
+    are asked in proportion to a power of it, so that most are asked where most may be gained. The
+    more axes are in question, the more people are asked.
     """
-    weights = varies + 1e-9
+    weights = (varies + 1e-9) ** ASK_SHARPNESS
     weights /= weights.sum()
     effective = 1.0 / np.sum(weights**2)  # as many axes as if all had the same weight
     share = min(ASK_PER_AXIS * (1.0 + effective), ASK_MOST)

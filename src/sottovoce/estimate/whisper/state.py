@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.estimate.tree import Tree, copy_into, has_room, new_tree
+from sottovoce.estimate.tree import Tree, copy_into, new_tree
 from sottovoce.estimate.whisper.audit import reward_share
 from sottovoce.estimate.whisper.constants import Constants
 from sottovoce.estimate.whisper.shapes import (
@@ -160,8 +160,17 @@ def initial_state(constants: Constants) -> State:
     return state
 
 
+def has_room(state: State) -> bool:
+    """Say whether every bin can be opened again, lose its arms and be split, all in one step."""
+    totals, arms = state.totals[0], state.live.shape[1]
+    bins = (totals.nodes + 1) // 2
+    nodes, events = totals.nodes + 2 * bins, totals.events + (1 + arms) * bins
+    room: bool = nodes <= len(state.live) and events <= len(state.events)
+    return room
+
+
 def with_room(state: State, constants: Constants) -> State:
-    """Return a state with room for every contested bin to be split."""
+    """Return a state with room for the next step."""
     if has_room(state):
         return state
     larger = _allocate(2 * len(state.live), constants)

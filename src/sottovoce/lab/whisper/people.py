@@ -6,72 +6,33 @@ over to the learner's own functions after each block of people between two steps
 
 import numpy as np
 
-from sottovoce.device.whisper import answer as device
-from sottovoce.estimate import tree
-from sottovoce.estimate.whisper import (
-    audit,
-    bias,
-    decisions,
-    measurement,
-    relevance,
-    scale,
-    shapes,
-    smoothing,
-    split,
-    step,
-    tally,
-    trust,
-)
 from sottovoce.estimate.whisper.constants import Constants
 from sottovoce.estimate.whisper.shapes import OTHERS, TARGET
 from sottovoce.estimate.whisper.state import Counts, Floats, Records, State
-from sottovoce.estimate.whisper.tally import Tally
 from sottovoce.estimate.whisper.trust import STAY
-from sottovoce.lab.compiled import compile_rules, compiled, inlined
+from sottovoce.lab.compiled import compiled, inlined
 from sottovoce.lab.environments import People, Rows
 from sottovoce.lab.loop import compile_loop
+from sottovoce.lab.whisper.cells import hand_over_all, hand_over_places, lay_out
 from sottovoce.lab.whisper.draws import send
 from sottovoce.lab.whisper.places import tell_place
-from sottovoce.lab.whisper.tables import Crowd, Fixed, Tallies
-from sottovoce.shared import partition
-from sottovoce.shared import scale as shared_scale
-from sottovoce.shared.whisper import axes
+from sottovoce.lab.whisper.rules import (
+    add_rewards,
+    asked_axis,
+    asked_kind,
+    credit,
+    learner_step,
+    level_at,
+    logged_share,
+    midpoint,
+    own_cell,
+    part_and_sign,
+    position_at,
+    state_has_room,
+)
+from sottovoce.lab.whisper.tables import Crowd, Fixed
 from sottovoce.shared.whisper.questions import ONE, Kind
 from sottovoce.shared.whisper.tuning import ASK, SHARES
-
-_tree = compile_rules(tree, inline=True)
-tree_has_room, midpoint = _tree[tree.has_room], _tree[tree.midpoint]
-
-_device = compile_rules(device, axes, partition, shared_scale, inline=True)
-asked_kind, own_cell = _device[device.asked_kind], _device[device.own_cell]
-logged_share = _device[device.whole_share_of_rows]
-asked_axis, part_and_sign = _device[device.asked_axis], _device[device.part_and_sign]
-level_at, position_at = _device[partition.level_at], _device[shared_scale.position_at]
-
-_learner = compile_rules(
-    *(
-        audit,
-        axes,
-        bias,
-        decisions,
-        measurement,
-        relevance,
-        scale,
-        shapes,
-        shared_scale,
-        smoothing,
-        split,
-        step,
-        tally,
-        tree,
-        trust,
-    ),
-    inline=False,
-    allocate=True,
-)
-add_places = _learner[scale.add_places]
-add_rewards, learner_step = _learner[audit.add_rewards], _learner[step.step]
-hand_over, credit = _learner[tally.hand_over], _learner[tally.credit]
 
 _OUTCOME = int(Kind.OUTCOME)
 
@@ -149,75 +110,6 @@ def first_live(state: State, node: int, ranking: Counts) -> int:
         rank += 1
     arm: int = ranking[rank]
     return arm
-
-
-@compiled
-def lay_out(state: State, tallies: Tallies, logged: bool) -> tuple[int, int]:
-    """Give every contested node its cells; return how many whole ones there are, and by arm."""
-    bins, pairs = 0, 0
-    for position in range(state.totals[0].contested):
-        node = state.contested[position]
-        tallies.first[node, 0], tallies.first[node, 1] = bins, pairs
-        tallies.bins[bins, 0] = node
-        # Rows of a log are compared bin by bin only where there are just two arms.
-        tallies.bins[bins, 1] = 0 if logged else state.pair[node, 0]
-        tallies.bins[bins, 2] = 1 if logged else state.pair[node, 1]
-        bins += 1
-        for k in range(state.live.shape[1]):
-            if state.live[node, k]:
-                tallies.pairs[pairs, 0], tallies.pairs[pairs, 1] = node, k
-                pairs += 1
-    return bins, pairs
-
-
-@compiled
-def hand_over_all(crowd: Crowd, fixed: Fixed, population: int, bins: int, pairs: int) -> None:
-    """Hand all tallies of a population over to the learner, and begin new ones."""
-    tallies, constants = crowd.tallies, fixed.constants
-    for number in range(len(tallies.answers)):
-        count = tallies.answers[number]
-        if count == 0:
-            continue
-        patterns = constants.axes.patterns[constants.dimension]
-        kind, pattern = number // patterns, number % patterns
-        axis = constants.dimension - 1
-        while axis >= 0 and constants.axes.patterns[axis] > pattern:
-            axis -= 1
-        row = pattern - constants.axes.patterns[axis] if axis >= 0 else 0
-        question = constants.questions[kind]
-        whole = pairs if question.by_arm else bins
-        cells = tallies.pairs[:whole] if question.by_arm else tallies.bins[:whole]
-        mechanism = fixed.mechanisms[fixed.variants[1 + axis], whole]
-        asked, sums = tallies.asked[number], tallies.sums[number]
-        if not question.ranked:
-            asked[0, :whole] = count
-        told = Tally(population, axis, row, asked.T, sums.T, tallies.named)
-        hand_over(crowd.state, constants, mechanism, question, told, cells)
-        asked[:, :whole] = 0
-        sums[:, : mechanism.cells] = 0.0
-        tallies.answers[number] = 0
-    if constants.certified:
-        tallies.named[:bins] = 0.0
-
-
-@compiled
-def hand_over_places(crowd: Crowd, fixed: Fixed, group: int) -> None:
-    """Hand over where people said they are. group: TARGET or OTHERS."""
-    state, tallies = crowd.state, crowd.tallies
-    mechanism = fixed.place_mechanism[0]
-    for axis in range(len(tallies.places)):
-        if tallies.place_answers[axis] > 0.0:
-            add_places(
-                state,
-                group,
-                axis,
-                state.thresholds[axis] - 1,
-                tallies.place_answers[axis],
-                tallies.places[axis] / mechanism.signal,
-                mechanism.inside,
-            )
-            tallies.place_answers[axis] = 0.0
-            tallies.places[axis] = 0.0
 
 
 @compiled
@@ -387,8 +279,8 @@ def probabilities(crowd: Crowd, fixed: Fixed, points: Floats, out: Floats) -> No
 
 @compiled
 def has_room(crowd: Crowd) -> bool:
-    """Say whether every contested bin can be split."""
-    room: bool = tree_has_room(crowd.state) and crowd.state.totals[0].verdict == STAY
+    """Say whether there is room for the next step, and no need to begin anew."""
+    room: bool = state_has_room(crowd.state) and crowd.state.totals[0].verdict == STAY
     return room
 
 

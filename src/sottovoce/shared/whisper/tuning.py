@@ -68,6 +68,14 @@ Tried 0.15 and 0.25 (with ASK_MOST of 0.9): one of 20 features 0.193/0.044 and 0
 at ε = 1 and 4 (16 runs each). ``sottovoce bench regret --worlds --only exponential``
 """
 
+ASK_SHARPNESS = 1.5
+"""The power of the variation along an axis, in proportion to which people are asked about it.
+
+Tried 1, 1.5 and 2 (40, 30 and 30 runs): linear in 2 of 20 features 0.456/0.213, 0.444/0.181 and
+0.473/0.178 of random at ε = 1 and 4, one of 40 features 0.335/0.071, 0.314/0.062 and 0.212/0.063,
+one of 10 0.181/0.039, 0.203/0.034 and 0.213/0.040.
+"""
+
 ASK_MOST = 0.9
 """… and at most. Tried 0.8 and 0.95, with SPLIT_RELEVANT of 0.6 and 0.8; see there."""
 

@@ -1,0 +1,57 @@
+"""The device's and the learner's own functions, compiled as they stand, for the crowd."""
+
+from sottovoce.device.whisper import answer as device
+from sottovoce.estimate import tree
+from sottovoce.estimate.whisper import (
+    audit,
+    bias,
+    decisions,
+    measurement,
+    relevance,
+    scale,
+    shapes,
+    smoothing,
+    split,
+    state,
+    step,
+    tally,
+    trust,
+)
+from sottovoce.lab.compiled import compile_rules
+from sottovoce.shared import partition
+from sottovoce.shared import scale as shared_scale
+from sottovoce.shared.whisper import axes
+
+midpoint = compile_rules(tree, inline=True)[tree.midpoint]
+
+_device = compile_rules(device, axes, partition, shared_scale, inline=True)
+asked_kind, own_cell = _device[device.asked_kind], _device[device.own_cell]
+logged_share = _device[device.whole_share_of_rows]
+asked_axis, part_and_sign = _device[device.asked_axis], _device[device.part_and_sign]
+level_at, position_at = _device[partition.level_at], _device[shared_scale.position_at]
+
+_learner = compile_rules(
+    *(
+        audit,
+        axes,
+        bias,
+        decisions,
+        measurement,
+        relevance,
+        scale,
+        shapes,
+        shared_scale,
+        smoothing,
+        split,
+        state,
+        step,
+        tally,
+        tree,
+        trust,
+    ),
+    inline=False,
+    allocate=True,
+)
+add_places, add_rewards = _learner[scale.add_places], _learner[audit.add_rewards]
+hand_over, credit = _learner[tally.hand_over], _learner[tally.credit]
+learner_step, state_has_room = _learner[step.step], _learner[state.has_room]
