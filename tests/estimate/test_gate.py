@@ -43,7 +43,7 @@ def test_a_gate_says_what_a_learner_says(settings: dict[str, Any]) -> None:
     learner = sv.Learner(whispering(**settings))
     releases = send(learner, rng, 400, target_only="guarantee" in settings)
     reports = []
-    for _ in range(400):
+    for _ in range(800):
         population = rng.randrange(3)
         logged = rng.random() < 0.5
         release = rng.choice([*releases, releases[-1], releases[-1]])

@@ -195,7 +195,8 @@ def by_the_documents(
             continue
         along |= {(k, j): each for j, each in enumerate(axes)}
         seen = sum(max(seen - doubt, 0.0) for seen, doubt in axes)
-        fine = fine and variance < 0.3 * (inside if state.totals[0].served else seen + rest)
+        varies = inside if state.totals[0].served else seen + rest
+        fine = fine and variance < 0.3 * (varies + 2 * rest)
     if turns is not None:
         return dropped, turns
     if not fine or not along:
@@ -217,7 +218,7 @@ def known_axis(
     if rest > many * doubts:
         return axis
     needed = many * 0.5 * (doubts - own) + 0.5 * max(0.0, 1 - 2 / levels) * own
-    return axis if seen + rest > needed and state.relevance[axis] >= 0.6 * many else None
+    return axis if seen + rest > needed and state.relevance[axis] >= 0.8 * many else None
 
 
 @pytest.mark.parametrize("seed", range(90))

@@ -169,7 +169,7 @@ def test_everybody_is_asked_about_no_axis_or_about_one_in_proportion(seed: int, 
     ask_about(state, varies)
     assert state.ask.sum() == ALL
     assert (state.ask >= 0).all()
-    weights = varies / varies.sum()
+    weights = varies**1.5 / (varies**1.5).sum()
     # 15 % for each axis in question and one more, up to 90 %.
     share = min(0.15 * (1 + 1 / (weights**2).sum()), 0.9)
     assert np.abs(state.ask[1:] - ALL * share * weights).max() <= 1 + 1e-3 * ALL

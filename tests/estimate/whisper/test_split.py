@@ -12,7 +12,7 @@ from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.estimate.whisper.measurement import BinEstimate, bin_shares, estimate, mixing
 from sottovoce.estimate.whisper.publish import release_of
 from sottovoce.estimate.whisper.split import split
-from sottovoce.estimate.whisper.state import State, initial_state, with_room
+from sottovoce.estimate.whisper.state import State, has_room, initial_state, with_room
 from sottovoce.estimate.whisper.step import step
 from support.states import (
     Floats,
@@ -218,9 +218,9 @@ def test_a_bin_is_split_when_its_variance_is_below_a_share_of_what_varies_inside
 ) -> None:
     known = constants(unit_cube(d=1))
     effect_deviation = 0.05
-    # For the gap of two arms: twice the variance of a slope, over a straight line; and 5 % of what
-    # a bin of that size varies by that nobody knows anything of.
-    inside = 4 / 3 * 2 * effect_deviation**2 + 0.05 * 2 * 0.2**2
+    # For the gap of two arms: twice the variance of a slope, over a straight line; and three times
+    # 5 % of what a bin of that size varies by that nobody knows anything of.
+    inside = 4 / 3 * 2 * effect_deviation**2 + 3 * 0.05 * 2 * 0.2**2
     deviation = (excess * 0.3 * inside / 2) ** 0.5
     state = believing(
         known, [0.0, 0.0], deviation=deviation, effect_deviation=effect_deviation, served=1
@@ -239,7 +239,7 @@ def test_while_nobody_is_served_a_bin_is_split_only_for_slopes_that_were_seen(
     # The gap's slope is 2·slope, with twice the variance of one: 0.03 is within noise, 0.06 is not.
     seen = max((2 * slope) ** 2 - 2 * effect_deviation**2, 0.0)
     assert (seen > 0) == (slope > 0.05)
-    inside = 4 / 3 * seen + 0.05 * 2 * 0.2**2
+    inside = 4 / 3 * seen + 3 * 0.05 * 2 * 0.2**2
     state = believing(
         known,
         [0.0, 0.0],
@@ -258,7 +258,7 @@ def test_a_slope_within_noise_is_split_for_as_soon_as_people_are_served() -> Non
         state = believing(
             known,
             [0.0, 0.0],
-            deviation=0.03,
+            deviation=0.045,
             effect=np.array([[0.03, -0.03]]),
             effect_deviation=0.05,
             served=served,
@@ -301,6 +301,24 @@ def test_a_step_never_runs_out_of_room() -> None:
     leaves = [n for n in range(state.totals[0].nodes) if state.tree.child[n] == n]
     assert sorted(state.contested[: 2**9].tolist()) == leaves
     assert state.mass[leaves, 0].sum() == pytest.approx(1)
+
+
+def test_there_is_room_for_bins_that_are_opened_again_and_for_all_that_is_written_down() -> None:
+    """A settled bin may be opened and split in one step, and lose its arms over and over."""
+    known = constants(unit_cube(d=1))
+    state = placed_state(known)
+    room = len(state.live)
+    state.totals[0].contested = 0
+    for nodes, fits in ((room // 2 - 1, True), (room // 2 + 1, False)):
+        state.totals[0].nodes = nodes
+        assert has_room(state) == fits
+    state.totals[0].nodes = 1
+    for events, fits in ((len(state.events) - 3, True), (len(state.events) - 2, False)):
+        state.totals[0].events = events
+        assert has_room(state) == fits
+    larger = with_room(state, known)
+    assert has_room(larger)
+    assert len(larger.events) >= len(state.events) - 2 + 3
 
 
 # --- levels and places ----------------------------------------------------------------------------

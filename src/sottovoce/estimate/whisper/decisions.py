@@ -21,6 +21,7 @@ from sottovoce.shared.whisper.tuning import (
     SLOPE_DOUBT,
     SPLIT_BELOW,
     SPLIT_GAIN,
+    SPLIT_GUESS,
     SPLIT_KNOWN,
     SPLIT_RELEVANT,
     TIE,
@@ -95,7 +96,9 @@ def decide(state: "State", constants: "Constants", node: int, estimate: BinEstim
                     axis, against = crosses, k
             if not (live[k] and constants.certified):
                 continue
-        split = split and variance < SPLIT_BELOW * (inside if state.totals[0].served > 0 else seen)
+        inside = inside if state.totals[0].served > 0 else seen
+        inside += SPLIT_GUESS * variation_unasked(state, constants, node)
+        split = split and variance < SPLIT_BELOW * inside
     best, challenger = choose_pair(live, mean, covariance)
     if unproven >= 0:  # no split, which would begin the proof anew
         challenger, axis = unproven, -1
