@@ -65,6 +65,7 @@ from sottovoce.shared.methods import MethodSettings
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy, Release
 from sottovoce.shared.report import Report
+from sottovoce.shared.reward import RewardScale
 from sottovoce.shared.schema import Axis, Boolean, Categorical, Numeric, Ordinal
 from sottovoce.shared.whisper import Whisper
 
@@ -127,6 +128,7 @@ __all__ = [
     "Request",
     "Response",
     "RewardError",
+    "RewardScale",
     "RowsError",
     "SignatureError",
     "SottovoceError",

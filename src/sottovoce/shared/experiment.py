@@ -5,14 +5,17 @@ import json
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from sottovoce.shared import check
+from sottovoce.shared.durations import duration
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.methods import MethodSettings, settings_from
+from sottovoce.shared.reward import RewardScale, reward_scale
 from sottovoce.shared.schema import Axis, Feature, feature_from_table, feature_to_table
 
 TARGET = "target"
@@ -63,6 +66,11 @@ class Experiment:
     release_every: how many reports the learner takes in between two steps.
     seed: fixes the public random choices (which longest edge is split), so that a replay is
         identical. No privacy noise depends on it.
+    reward: how rewards are counted: the lowest and the highest, such as (0, 60), or "yes/no".
+        Without it, they are numbers in [0, 1].
+    reward_window: how long after a choice its reward may come, such as "7 days". Every report is
+        sent after this time, whether or not there was a reward. Without it, a reward is there at
+        once or never.
     """
 
     arms: Sequence[str]
@@ -74,6 +82,8 @@ class Experiment:
     release_every: int = 100
     seed: int = 0
     name: str = "experiment"
+    reward: Sequence[float] | str | None = None
+    reward_window: str | None = None
 
     def __post_init__(self) -> None:
         def put(name: str, value: object) -> None:
@@ -105,6 +115,11 @@ class Experiment:
         put("release_every", check.whole_number(self.release_every, what="release_every", least=1))
         put("seed", check.whole_number(self.seed, what="seed", least=0))
         check.name(self.name, what="name")
+        scale = self.rewards
+        if scale.clamps:
+            put("reward", (scale.low, scale.high))
+        if self.reward_window is not None:
+            duration(self.reward_window, what="reward_window")
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
@@ -130,6 +145,18 @@ class Experiment:
     def derived(self) -> dict[Any, Any]:
         """A cache for what a method computes from this experiment."""
         return {}
+
+    @cached_property
+    def rewards(self) -> RewardScale:
+        """How rewards are counted."""
+        return reward_scale(self.reward)
+
+    @cached_property
+    def window(self) -> timedelta | None:
+        """How long after a choice its reward may come; None if it is there at once or never."""
+        if self.reward_window is None:
+            return None
+        return duration(self.reward_window, what="reward_window")
 
     @property
     def audited(self) -> bool:
@@ -169,6 +196,9 @@ class Experiment:
             "method": self.settings.to_table(),
             "release_every": self.release_every,
             "seed": self.seed,
+            # Left out where it is not set: experiments of before keep their fingerprint.
+            **({"reward": _reward_to_table(self.reward)} if self.reward is not None else {}),
+            **({"reward_window": self.reward_window} if self.reward_window is not None else {}),
         }
 
     @classmethod
@@ -195,6 +225,10 @@ class Experiment:
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise ExperimentError(f"{path} must be a readable TOML file; {error}") from error
         return cls.from_table(table)
+
+
+def _reward_to_table(reward: Sequence[float] | str) -> Any:
+    return reward if isinstance(reward, str) else list(reward)
 
 
 def _population(entry: Any) -> Population:
