@@ -72,7 +72,7 @@ from sottovoce.shared.whisper import Whisper
 if TYPE_CHECKING:
     from sottovoce.device.async_client import AsyncClient
     from sottovoce.device.client import Client
-    from sottovoce.device.coins import PublicCoins
+    from sottovoce.device.decision import Decision
     from sottovoce.device.device import Device
     from sottovoce.device.ledger import AnyLedger, Ledger, LedgerEntry
     from sottovoce.device.session import ClientSettings
@@ -100,6 +100,7 @@ __all__ = [
     "ClientSettings",
     "ContextError",
     "DatedEvent",
+    "Decision",
     "Device",
     "DeviceError",
     "Diagnosis",
@@ -119,7 +120,6 @@ __all__ = [
     "OutboxError",
     "Partition",
     "Population",
-    "PublicCoins",
     "Refused",
     "Rejection",
     "Release",
@@ -148,7 +148,7 @@ __all__ = [
 _MODULES = {
     "sottovoce.device.async_client": "AsyncClient",
     "sottovoce.device.client": "Client",
-    "sottovoce.device.coins": "PublicCoins",
+    "sottovoce.device.decision": "Decision",
     "sottovoce.device.device": "Device",
     "sottovoce.device.ledger": "AnyLedger Ledger LedgerEntry",
     "sottovoce.device.session": "ClientSettings",

@@ -75,7 +75,7 @@ def test_a_ledger_that_refuses_stops_the_report(make: Make) -> None:
         device.report_logged(PLACES[0], arm="coach", reward=1.0)
 
 
-@pytest.mark.parametrize("reward", [-0.1, 1.1, math.nan, "1", True])
+@pytest.mark.parametrize("reward", [-0.1, 1.1, math.nan, "1"])
 def test_a_bad_reward_is_refused_and_costs_nothing(make: Make, reward: Any) -> None:
     purse = Purse()
     device = device_of(sv.Learner(make()).release(), purse)

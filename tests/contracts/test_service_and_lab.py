@@ -31,8 +31,8 @@ def test_the_service_runs_it_from_end_to_end(make: Make, tmp_path: Path) -> None
             refresh_every=0.001,
         )
         for count in range(60):
-            arm = client.choose(rng.choice(PLACES))
-            client.report(reward=float(arm == "reminder"))
+            decision = client.choose(rng.choice(PLACES))
+            client.report(decision, reward=float(decision.arm == "reminder"))
             if count % 20 == 19:
                 assert client.flush(timeout=60)
                 server.wait_until_learned(walking)

@@ -44,8 +44,9 @@ def serve(server: FakeServer, document: bytes) -> None:
 
 def test_a_person_is_served_and_the_learner_learns(server: FakeServer) -> None:
     client = client_of(server)
-    assert client.choose(CONTEXT) in server.learner.experiment.arms
-    client.report(reward=1.0)
+    decision = client.choose(CONTEXT)
+    assert decision.arm in server.learner.experiment.arms
+    client.report(decision, reward=1.0)
     assert client.waiting == 1
     assert client.flush()
     assert server.learner.status().reports == {"target": 1}
@@ -105,8 +106,8 @@ def test_a_release_by_an_untrusted_key_is_refused(server: FakeServer) -> None:
         with pytest.raises((sv.SignatureError, sv.TransportError), match="must be signed by one"):
             use()
     assert client.release is None
-    with pytest.raises(sv.DeviceError, match="choose must come before each report"):
-        client.report(reward=1)
+    with pytest.raises(sv.DeviceError, match="choose must come before a report"):
+        client.report("0" * 32, reward=1)
 
 
 def test_at_the_first_use_a_bad_signature_is_raised_by_choose(server: FakeServer) -> None:
@@ -215,8 +216,7 @@ def test_a_device_starts_offline_with_the_release_it_had(
     client_of(server, outbox=tmp_path / "outbox").refresh()
     server.online = False
     again = client_of(server, outbox=tmp_path / "outbox")
-    assert again.choose(CONTEXT) in server.learner.experiment.arms
-    again.report(reward=0)
+    again.report(again.choose(CONTEXT), reward=0)
     assert again.waiting == 1
 
 
@@ -359,25 +359,21 @@ def test_a_device_agrees_to_no_more_than_it_was_told_to(server: FakeServer, tmp_
 def test_the_ledger_is_spent_once_and_stops_the_client(server: FakeServer, tmp_path: Path) -> None:
     ledger = sv.Ledger(tmp_path / "ledger", budget=1)
     client = client_of(server, ledger=ledger)
-    client.choose(CONTEXT)
-    client.report(reward=1)
+    client.report(client.choose(CONTEXT), reward=1)
     assert ledger.left == 0
-    client.choose(CONTEXT)
-    with pytest.raises(sv.BudgetSpent):
-        client.report(reward=1)
+    decision = client.choose(CONTEXT)
+    assert not decision.asked
+    client.report(decision, reward=1)
     client.flush()
     assert len(server.bodies) == 1
 
 
 def test_without_a_ledger_there_is_one_report_whatever_the_release(server: FakeServer) -> None:
     client = client_of(server, ledger=None)
-    client.choose(CONTEXT)
-    client.report(reward=1)
+    client.report(client.choose(CONTEXT), reward=1)
     serve(server, server.document(newer(server, 2)))
     assert client.refresh()
-    client.choose(CONTEXT)
-    with pytest.raises(sv.BudgetSpent):
-        client.report(reward=1)
+    assert not client.choose(CONTEXT).asked
 
 
 def test_nothing_is_spent_on_a_report_that_cannot_be_kept(
@@ -385,10 +381,10 @@ def test_nothing_is_spent_on_a_report_that_cannot_be_kept(
 ) -> None:
     ledger = sv.Ledger(tmp_path / "ledger", budget=4)
     client = client_of(server, ledger=ledger, outbox=tmp_path / "outbox")
-    client.choose(CONTEXT)
+    client.refresh()
     (tmp_path / "outbox").write_bytes(b"")
     with pytest.raises(sv.OutboxError):
-        client.report(reward=1)
+        client.choose(CONTEXT)
     assert ledger.left == 4
     assert [each.method for each in server.seen] == ["GET"]
 
@@ -398,14 +394,14 @@ def test_the_same_for_asyncio(server: FakeServer, tmp_path: Path) -> None:
 
     async def live() -> None:
         client = async_client_of(server, clock, outbox=tmp_path / "outbox")
-        assert await client.choose(CONTEXT) in server.learner.experiment.arms
-        await client.report(reward=1)
+        decision = await client.choose(CONTEXT)
+        assert decision.arm in server.learner.experiment.arms
+        await client.report(decision, reward=1)
         assert await client.send() == 1
         assert await client.refresh() is False
         server.online = False
         for _ in range(3):
-            await client.choose(CONTEXT)
-            await client.report(reward=None)
+            await client.report(await client.choose(CONTEXT), reward=None)
         assert (client.waiting, await client.send()) == (3, 0)
         assert not await client.flush(timeout=4)
         server.online = True
@@ -429,6 +425,6 @@ def test_errors_reach_whoever_awaits(server: FakeServer) -> None:
         with pytest.raises(sv.SignatureError):
             await client.choose(CONTEXT)
         with pytest.raises(sv.DeviceError):
-            await client.report(reward=1)
+            await client.report("0" * 32, reward=1)
 
     asyncio.run(live())

@@ -32,8 +32,7 @@ client = sv.Client(
     address, experiment=experiment, keys=[key], outbox=folder + "/outbox", most_epsilon=1,
     ledger=sv.Ledger(folder + "/ledger", budget=1), transport=send,
 )
-client.choose({"age": 42, "bmi": 27.5})
-client.report(reward=1)
+client.report(client.choose({"age": 42, "bmi": 27.5}), reward=1)
 client.send()
 """
 

@@ -92,9 +92,7 @@ def test_a_report_belongs_to_the_release_under_which_the_arm_was_chosen() -> Non
     assert len(report.payload) == 2 * len(first.cells)
 
 
-@pytest.mark.parametrize(
-    "reward", [-0.1, 1.1, -1e-12, 1 + 1e-12, float("nan"), float("inf"), "1", True]
-)
+@pytest.mark.parametrize("reward", [-0.1, 1.1, -1e-12, 1 + 1e-12, float("nan"), float("inf"), "1"])
 def test_a_bad_reward_is_refused_and_costs_nothing(reward: Any, tmp_path: Path) -> None:
     ledger = sv.Ledger(tmp_path / "ledger", budget=1)
     device = sv.Device(sv.Learner(experiment()).release(), ledger=ledger)

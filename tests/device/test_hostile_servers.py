@@ -71,8 +71,7 @@ def test_without_a_verdict_on_each_report_all_of_them_stay(status: int, body: by
     client.refresh()
     server.online = False
     for _ in range(3):
-        client.choose(CONTEXT)
-        client.report(reward=1)
+        client.report(client.choose(CONTEXT), reward=1)
     clock.now += 100
     server.online = True
 

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -65,12 +64,10 @@ def test_experiments_do_not_see_each_other(outbox: Outbox) -> None:
 
 def test_a_full_outbox_takes_no_more_and_drops_none(outbox: Outbox) -> None:
     for number in range(5):
-        outbox.check_room(experiment=WALKING)
+        outbox.check_room()
         outbox.put(bytes([number]), experiment=WALKING)
-    with pytest.raises(sv.OutboxError, match="an outbox must hold at most 5 reports"):
-        outbox.check_room(experiment=WALKING)
-    with pytest.raises(sv.OutboxError, match="an outbox must hold at most 5 reports"):
-        outbox.put(b"one more", experiment=SLEEPING)
+    with pytest.raises(sv.OutboxError, match="an outbox must hold at most 5 decisions and reports"):
+        outbox.check_room()
     assert bodies(outbox) == [bytes([number]) for number in range(5)]
 
 
@@ -93,31 +90,33 @@ def test_a_kept_release_that_is_damaged_is_refused(path: Path) -> None:
         outbox.kept(experiment=WALKING)
 
 
-def test_a_coin_stays_until_a_report_is_put_with_it(outbox: Outbox) -> None:
-    first, second, third = b"\x00\x01\x02", b"\x02\x01\x00", b"\x01\x02\x00"
-    assert outbox.coin(first, experiment=WALKING) == first
-    assert outbox.coin(second, experiment=SLEEPING) == second
-    assert outbox.coin(second, experiment=WALKING) == first
-    outbox.check_room(experiment=WALKING, coin=first)
-    outbox.put(b"report", experiment=WALKING, coin=first)
-    for use in (outbox.check_room, partial(outbox.put, b"report")):
-        with pytest.raises(sv.DeviceError, match="another report was made with this one"):
-            use(experiment=WALKING, coin=first)
-    assert bodies(outbox) == [b"report"]
-    assert outbox.coin(third, experiment=WALKING) == third
-    assert outbox.coin(third, experiment=SLEEPING) == second
-    with pytest.raises(sv.DeviceError, match="choose again"):
-        outbox.put(b"report", experiment=WALKING, coin=first)
-    assert outbox.coin(first, experiment=WALKING) == third
+def test_a_report_is_handed_out_when_it_is_due(path: Path) -> None:
+    now = [1000.0]
+    for file in (path, None):
+        now[0] = 1000.0
+        outbox = Outbox(file, now=lambda: now[0])
+        outbox.put(b"later", experiment=WALKING, due=2000)
+        outbox.put(b"now", experiment=WALKING)
+        assert (bodies(outbox), outbox.due(experiment=WALKING)) == ([b"now"], 1)
+        now[0] = 1999.9
+        assert bodies(outbox) == [b"now"]
+        now[0] = 2000.0
+        assert (bodies(outbox), outbox.due(experiment=WALKING)) == ([b"later", b"now"], 2)
 
 
-def test_a_coin_that_is_no_order_of_the_arms_is_refused(path: Path) -> None:
-    outbox = Outbox(path)
-    outbox.coin(b"\x00\x01\x02", experiment=WALKING)
-    for wrong in ("x'0001'", "x'000101'", "x''", "'text'"):
-        change(path, "UPDATE coin SET ranking = " + wrong)  # noqa: S608
-        with pytest.raises(sv.OutboxError, match="must hold an order of the arms"):
-            outbox.coin(b"\x01\x00\x02", experiment=WALKING)
+def test_whoever_leaves_an_experiment_leaves_nothing_of_it_here(outbox: Outbox) -> None:
+    for experiment in (WALKING, SLEEPING):
+        outbox.put(b"report", experiment=experiment)
+        outbox.keep(SEVEN, experiment=experiment, instead_of=None)
+        outbox.note_report(experiment=experiment)
+    outbox.leave(experiment=WALKING)
+    outbox.leave(experiment=WALKING)
+    assert (bodies(outbox), outbox.kept(experiment=WALKING)) == ([], None)
+    assert outbox.has_left(experiment=WALKING)
+    assert not outbox.note_report(experiment=WALKING)  # what was spent stays spent
+    assert not outbox.has_left(experiment=SLEEPING)
+    assert bodies(outbox, experiment=SLEEPING) == [b"report"]
+    assert outbox.kept(experiment=SLEEPING) == SEVEN
 
 
 def test_each_experiment_is_noted_as_reported_to_once(outbox: Outbox) -> None:
@@ -147,7 +146,7 @@ def test_a_report_that_was_sent_is_gone_from_the_disk(path: Path) -> None:
     assert b"easily found" not in path.read_bytes()
 
 
-def test_there_is_no_room_for_a_time_or_a_context(path: Path) -> None:
+def test_there_is_no_room_for_a_context_an_arm_or_a_reward(path: Path) -> None:
     Outbox(path)
     with closing(sqlite3.connect(path)) as database:
         columns = [
@@ -155,10 +154,15 @@ def test_there_is_no_room_for_a_time_or_a_context(path: Path) -> None:
             for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         ]
     assert dict(columns) == {
-        "waiting": ["number", "experiment", "report"],
+        "waiting": ["number", "experiment", "due", "report"],
+        "decision": [
+            *("id", "experiment", "expires", "held", "release", "population"),
+            *("question", "ranking", "kept"),
+        ],
         "kept": ["experiment", "version", "link", "release"],
-        "coin": ["experiment", "ranking"],
+        "sticky": ["experiment", "key"],
         "reported": ["experiment"],
+        "departed": ["experiment"],
         "sqlite_sequence": ["name", "seq"],
     }
 
@@ -169,7 +173,7 @@ def change(path: Path, *statements: str) -> None:
             database.execute(statement)
 
 
-TABLES = ("waiting", "coin", "reported")
+TABLES = ("waiting", "decision", "sticky", "reported", "departed")
 
 
 SPOILS: list[Callable[[Path], object]] = [
@@ -189,12 +193,13 @@ def test_an_unreadable_outbox_fails_closed(path: Path, spoil: Callable[[Path], o
     outbox.put(b"report", experiment=WALKING)
     spoil(path)
     for use in (
-        lambda: outbox.check_room(experiment=WALKING),
+        outbox.check_room,
         lambda: outbox.put(b"x", experiment=WALKING),
         lambda: outbox.oldest(1, experiment=WALKING),
         lambda: outbox.remove([1]),
         lambda: outbox.count(experiment=WALKING),
-        lambda: outbox.coin(b"\x01\x00", experiment=WALKING),
+        lambda: outbox.leave(experiment=WALKING),
+        lambda: outbox.has_left(experiment=WALKING),
         lambda: outbox.note_report(experiment=WALKING),
     ):
         with pytest.raises(sv.OutboxError):
@@ -219,14 +224,14 @@ def test_an_outbox_that_vanished_is_not_begun_again(path: Path) -> None:
 
 def test_a_ledger_is_not_taken_for_an_outbox(path: Path) -> None:
     sv.Ledger(path, budget=1)
-    with pytest.raises(sv.OutboxError, match="must be an outbox of version 2"):
+    with pytest.raises(sv.OutboxError, match="must be an outbox of version 3"):
         Outbox(path)
 
 
 def test_an_outbox_of_an_older_version_is_refused_and_the_error_says_what_to_do(path: Path) -> None:
     Outbox(path)
-    change(path, "PRAGMA user_version = 1")
-    with pytest.raises(sv.OutboxError, match="got one of version 1: send its reports with"):
+    change(path, "PRAGMA user_version = 2")
+    with pytest.raises(sv.OutboxError, match="got one of version 2: send its reports with"):
         Outbox(path)
 
 

@@ -113,17 +113,18 @@ def live(life: Life, release: sv.Release, folder: Path, rng: random.Random) -> N
         rng.seed(2 * day)
         with suppress(sv.ContextError):
             client.choose(life.contexts[day % len(life.contexts)])
-        client.choose(life.contexts[-1])
+        decision = client.choose(life.contexts[-1])
         clock.now += life.delays[day % len(life.delays)]
         rng.seed(2 * day + 1)
         try:
-            client.report(reward=life.rewards[day % len(life.rewards)])
+            client.report(decision, reward=life.rewards[day % len(life.rewards)])
         except sv.RewardError:
-            client.report(reward=None)
+            client.report(decision, reward=None)
     clock.now = begin + 86_400.0
     server.online = True
     assert client.flush(timeout=10_000)
-    assert len(server.bodies) == DAYS
+    # Each day somebody is decided for twice, and reported on once; the other decision expires.
+    assert len(server.bodies) == 2 * DAYS
     return network
 
 
@@ -192,8 +193,7 @@ def test_every_header_is_one_that_all_devices_send(tmp_path: Path) -> None:
             most_epsilon=1.0,
             outbox=tmp_path / "outbox",
         )
-        client.choose(CONTEXT)
-        client.report(reward=1)
+        client.report(client.choose(CONTEXT), reward=1)
         assert client.flush()
     always = {
         "accept": "application/json",
@@ -216,13 +216,13 @@ def moments(server: Shelf) -> list[str]:
 def test_report_never_uses_the_network(tmp_path: Path) -> None:
     server, clock = Shelf(four_bins()), FakeClock()
     client = client_of(server, clock, outbox=tmp_path / "outbox")
-    client.choose(CONTEXT)
+    decision = client.choose(CONTEXT)
     for _ in range(3):
-        clock.now += 100_000  # a look is long due
-        client.report(reward=None)
+        clock.now += 80_000  # a look is long due
+        client.report(decision, reward=None)
         assert moments(server) == ["GET"]
         server.seen.clear()
-        client.choose(CONTEXT)
+        decision = client.choose(CONTEXT)
         assert moments(server) == ["GET", "POST"]
         server.seen[1:] = []
 
@@ -232,8 +232,7 @@ def test_the_same_for_asyncio(tmp_path: Path) -> None:
 
     async def use() -> None:
         client = async_client_of(server, clock, outbox=tmp_path / "outbox")
-        await client.choose(CONTEXT)
-        await client.report(reward=None)
+        await client.report(await client.choose(CONTEXT), reward=None)
         assert moments(server) == ["GET"]
         clock.now += 100_000
         await client.choose(CONTEXT)
@@ -265,8 +264,7 @@ class Watched(Mapping[str, Any]):
 def test_all_requests_come_before_anybody_looks_at_the_context() -> None:
     server, clock = Shelf(four_bins()), FakeClock()
     client = client_of(server, clock)
-    client.choose(CONTEXT)
-    client.report(reward=1)
+    client.report(client.choose(CONTEXT), reward=1)
     clock.now += 100_000
     context = Watched(server)
     client.choose(context)

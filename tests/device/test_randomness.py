@@ -11,6 +11,7 @@ import pytest
 import sottovoce as sv
 from factories import four_bins
 from sottovoce.device import device
+from sottovoce.device.coins import FreshCoins
 from sottovoce.device.method import draw_arm
 from sottovoce.device.whisper.subset import whisper
 from sottovoce.shared.partition import Partition
@@ -97,5 +98,5 @@ def test_everybody_draws_53_bits_for_the_arm(monkeypatch: pytest.MonkeyPatch, ar
     ):
         for each in (first, last):
             drawn[0] = each
-            assert draw_arm(release, policy) == arm
+            assert draw_arm(release, policy, FreshCoins()) == arm
     assert set(asked) == {53}

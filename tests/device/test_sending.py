@@ -32,8 +32,7 @@ def waiting_client(server: FakeServer, clock: FakeClock, reports: int, **more: A
     client.refresh()
     server.online = False
     for _ in range(reports):
-        client.choose(CONTEXT)
-        client.report(reward=1)
+        client.report(client.choose(CONTEXT), reward=1)
     assert client.waiting == reports
     assert client.send() == 0
     server.online = True
@@ -61,8 +60,7 @@ def test_several_reports_go_together_and_one_goes_alone(
     assert client.send() == 12
     assert sizes(server) == [12]
     assert server.learner.status().reports == {"target": 12}
-    client.choose(CONTEXT)
-    client.report(reward=1)
+    client.report(client.choose(CONTEXT), reward=1)
     assert sizes(server) == [12]
     assert client.send() == 1
     assert sizes(server) == [12, 1]
@@ -84,8 +82,7 @@ def test_a_report_is_kept_before_it_is_sent(
 
     server.instead = look
     client = client_of(server, clock, outbox=tmp_path / "outbox")
-    client.choose(CONTEXT)
-    client.report(reward=1)
+    client.report(client.choose(CONTEXT), reward=1)
     client.send()
     assert [len(each) for each in found] == [1]
     assert client.waiting == 0
@@ -160,8 +157,7 @@ def test_no_trouble_of_the_network_is_raised(
         raise error
 
     server.instead = fail
-    client.choose(CONTEXT)
-    client.report(reward=0)
+    client.report(client.choose(CONTEXT), reward=0)
     assert client.send() == 0
     assert client.waiting == 2
 
@@ -264,9 +260,9 @@ def test_waits_double_with_full_jitter_and_begin_anew(server: FakeServer, clock:
     server.online = True
     assert client.flush(timeout=60)
     assert clock.slept == [1.0, 1.0, 0.0, 8.0]
-    client.choose(CONTEXT)
+    decision = client.choose(CONTEXT)
     server.online = False
-    client.report(reward=1)
+    client.report(decision, reward=1)
     assert client.send() == 0
     clock.slept.clear()
     server.online = True
@@ -353,8 +349,7 @@ def test_reports_of_another_experiment_in_the_same_outbox_are_left_alone(
 ) -> None:
     Outbox(tmp_path / "outbox").put(b"another's", experiment="0" * 16)
     client = client_of(server, clock, outbox=tmp_path / "outbox")
-    client.choose(CONTEXT)
-    client.report(reward=1)
+    client.report(client.choose(CONTEXT), reward=1)
     assert client.flush()
     assert Outbox(tmp_path / "outbox").count(experiment="0" * 16) == 1
     assert client.refused == {}

@@ -164,8 +164,7 @@ def test_clients_work_over_http(tmp_path: Path) -> None:
             ledger=Plenty(),
             outbox=tmp_path / "outbox",
         )
-        client.choose(CONTEXT)
-        client.report(reward=1)
+        client.report(client.choose(CONTEXT), reward=1)
         assert [client.send(), client.refresh()] == [1, False]  # 304 this time
 
         async def live() -> None:
@@ -175,12 +174,10 @@ def test_clients_work_over_http(tmp_path: Path) -> None:
                 keys=[server.key.public.hex()],
                 most_epsilon=1.0,
             )
-            await other.choose(CONTEXT)
-            await other.report(reward=0)
+            await other.report(await other.choose(CONTEXT), reward=0)
             assert await other.flush()
 
         asyncio.run(live())
-    client.choose(CONTEXT)
-    client.report(reward=1)
+    client.report(client.choose(CONTEXT), reward=1)
     assert [client.send(), client.waiting] == [0, 1]
     assert server.learner.status().reports == {"target": 2}

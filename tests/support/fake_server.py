@@ -218,6 +218,7 @@ def client_of(server: FakeServer, clock: FakeClock | None = None, **settings: An
         "ledger": Plenty(),
         "transport": server,
         "clock": clock,
+        "now": clock,
         "sleep": clock.sleep,
         "jitter": lambda: 0.5,
     }

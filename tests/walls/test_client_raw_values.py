@@ -51,8 +51,7 @@ def test_no_raw_value_is_sent_written_or_logged(
     for number in range(60):
         server.online = number == 0 or number % 7 > 3
         clock.now += 20
-        client.choose(CONTEXT)
-        client.report(reward=REWARD)
+        client.report(client.choose(CONTEXT), reward=REWARD)
         written += b"".join(path.read_bytes() for path in tmp_path.iterdir())
     server.online = True
     server.key = Key()
@@ -75,9 +74,9 @@ BAD: list[Any] = [
     lambda client: client.choose({**CONTEXT, "passport": "Lindqvist"}),
     lambda client: client.choose({"age": str(AGE), "bmi": BMI}),
     lambda client: client.choose(f"{AGE} {BMI}"),
-    lambda client: client.report(reward=AGE),
-    lambda client: client.report(reward=str(REWARD)),
-    lambda client: client.report(reward=REWARD),  # the budget is spent by then
+    lambda client: client.report(client.choose(CONTEXT), reward=AGE),
+    lambda client: client.report(client.choose(CONTEXT), reward=str(REWARD)),
+    lambda client: client.report("0" * 32, reward=REWARD),
 ]
 
 
@@ -85,10 +84,7 @@ BAD: list[Any] = [
 def test_no_raw_value_is_in_an_error(tmp_path: Path, number: int) -> None:
     server = FakeServer(experiment(method="whisper"))
     client = client_of(server, ledger=None, outbox=tmp_path / "outbox")
-    client.choose(CONTEXT)
-    if number == len(BAD) - 1:
-        client.report(reward=REWARD)
-        client.choose(CONTEXT)
+    client.refresh()
     with pytest.raises(sv.SottovoceError) as caught:
         BAD[number](client)
     chain, error = "", caught.value
@@ -101,8 +97,8 @@ def test_no_raw_value_is_in_an_error(tmp_path: Path, number: int) -> None:
 def test_what_a_server_says_of_a_report_is_not_repeated(tmp_path: Path) -> None:
     server = FakeServer(experiment(method="whisper"))
     client = client_of(server, outbox=tmp_path / "outbox")
-    client.choose(CONTEXT)
+    decision = client.choose(CONTEXT)
     server.instead = trouble
-    client.report(reward=REWARD)
+    client.report(decision, reward=REWARD)
     client.send()
     assert client.refused == {"other": 1}

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, Unpack
 
+from sottovoce.device.decision import Decision
 from sottovoce.device.session import ClientSettings, Done, Pause, Result, Session, Steps
 from sottovoce.device.transport import AsyncTransport, Request, Response, send
 from sottovoce.shared.errors import TransportError
@@ -39,13 +40,17 @@ class AsyncClient(Session):
         """Ask for a newer release now, and return whether there was one."""
         return await self._run(self._refresh())
 
-    async def choose(self, context: Mapping[str, Any]) -> str:
+    async def choose(self, context: Mapping[str, Any]) -> Decision:
         """Return the arm for this person. It works offline, once the client has a release."""
         return await self._run(self._choose(context))
 
-    async def report(self, *, reward: float | None) -> None:
-        """Privatise the outcome of the last choice, and keep the report. It is sent later."""
-        await self._run(self._report(reward))
+    async def report(self, decision: Decision | str, *, reward: float | bool | None) -> None:
+        """Finish a decision: privatise its outcome, and keep the report. It is sent later."""
+        await self._run(self._report(decision, reward))
+
+    async def leave(self) -> None:
+        """Leave the experiment for good: forget all that is kept of it, and send nothing more."""
+        await self._run(self._leave())
 
     async def send(self) -> int:
         """Send the reports in the outbox; return how many the server has taken."""

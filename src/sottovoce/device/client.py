@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Unpack
 
+from sottovoce.device.decision import Decision
 from sottovoce.device.session import ClientSettings, Done, Pause, Result, Session, Steps
 from sottovoce.device.transport import Response, Transport, send
 from sottovoce.shared.errors import TransportError
@@ -18,21 +19,25 @@ class Client(Session):
     keys: the public keys that may sign its releases, 64 hexadecimal digits each. Give two while
         the server changes its key.
     most_epsilon: the most ε that one report may spend, whatever a release asks for.
-    outbox: the file that keeps reports until they are sent, and the newest release. Without a
-        file they are kept in memory, and lost when the process ends.
+    outbox: the file that keeps decisions, reports until they are sent, and the newest release.
+        Without a file they are kept in memory, and lost when the process ends.
     ledger: where ε is spent. Without one, the client reports once to the experiment, and the
         outbox remembers that. Without a file, it is once in this process.
     population, public_arms: as of ``Device``.
+    sticky: whether a person keeps the same arm until the policy for them changes. Where arms are
+        public, they never do.
+    default: the arm for people before the first release has come, and for those who have left.
+    shipped: a signed release that came with the app, for its first start without a network.
     refresh_every: seconds, on average, from one look for a newer release to the next. ``choose``
         makes the requests, before it looks at the context: it asks for the release, and sends the
         reports that wait. The time is between half and one and a half of this, at random.
     transport: sends a request and returns the response; it raises TransportError or OSError if
         none came.
-    clock, sleep, jitter: for tests. The clock must be monotonic.
+    clock, now, sleep, jitter: for tests. ``clock`` must be monotonic; ``now`` is the time in
+        seconds since 1970.
 
-    Several threads may use it, but it chooses for one person at a time: ``report`` is always about
-    the last ``choose``. ``report`` never uses the network. An app that will not choose again calls
-    ``flush``, for example when it ends.
+    Several threads and processes may use it. ``report`` never uses the network. An app that will
+    not choose again calls ``flush``, for example when it ends.
     """
 
     def __init__(
@@ -55,19 +60,32 @@ class Client(Session):
         """
         return self._run(self._refresh())
 
-    def choose(self, context: Mapping[str, Any]) -> str:
-        """Return the arm for this person. It works offline, once the client has a release.
+    def choose(self, context: Mapping[str, Any]) -> Decision:
+        """Decide for this person: return the arm, and what is needed to report on it later.
+
+        It works offline, once the client has a release. The ε of the report is spent now. A person
+        whose budget is spent is served all the same, and is not asked how it went.
 
         If it is time to look for a newer release, it does so first, and sends what waits.
         """
         return self._run(self._choose(context))
 
-    def report(self, *, reward: float | None) -> None:
-        """Privatise the outcome of the last choice, and keep the report. It is sent later.
+    def report(self, decision: Decision | str, *, reward: float | bool | None) -> None:
+        """Finish a decision: privatise its outcome, and keep the report. It is sent later.
 
-        reward: None if no outcome came. The report then tells nothing, and looks like any other.
+        decision: what ``choose`` returned, or its id. Any number may be open, in any order.
+        reward: as the experiment counts rewards. None if no outcome came: the report then tells
+            nothing, and looks like any other. A decision that expires is reported on like that.
         """
-        self._run(self._report(reward))
+        self._run(self._report(decision, reward))
+
+    def leave(self) -> None:
+        """Leave the experiment for good: forget all that is kept of it, and send nothing more.
+
+        What was spent stays in the ledger. ``choose`` then gives the ``default`` arm, if there is
+        one, and raises otherwise.
+        """
+        self._run(self._leave())
 
     def send(self) -> int:
         """Send the reports in the outbox; return how many the server has taken.

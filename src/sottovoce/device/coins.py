@@ -1,45 +1,81 @@
-"""The public ranking of a person's next report, where arms are public: drawn once.
+"""The coins of a choice: which arm on offer a person gets, and the public ranking of a report.
 
-An app may choose as often as it likes before it reports. If each choice had a ranking of its own,
-the app would pick one of them, perhaps by what it knows about the person, and the report would show
-which. So a ranking stays until a report is made with it: through further choices, contexts that are
-refused, new releases and failures. ``kept_coins.py`` keeps it through restarts, too.
+**Where arms are private**, the arm is drawn anew for each choice, or it stays: the same person then
+keeps the same arm until the policy of their bin changes. What stays is one random key of the
+device. The draw follows from it and from the policy of the bin, by HMAC-SHA256, so that nothing
+about the person has to be kept. To everybody without the key it looks like a fresh draw.
+
+**Where arms are public**, the report shows the ranking that chose the arm. It is drawn anew for
+each report: one that stayed would tell which reports come from the same person. A device without
+an outbox has one choice at a time, and may choose as often as it likes before it reports. If each
+choice had a ranking of its own, the app would pick one of them, perhaps by what it knows about the
+person, and the report would show which. So there a ranking stays until a report is made with it.
 """
 
+import hashlib
+import hmac
 import os
+import secrets
 from collections.abc import Callable
 from typing import Protocol
 
 from sottovoce.shared.errors import DeviceError
-from sottovoce.shared.report import Report
+from sottovoce.shared.release import BinPolicy
 
 Ranking = tuple[int, ...]
 
+BITS = 53
+"""Of one draw of an arm."""
 
-class PublicCoins(Protocol):
-    """Where the ranking of the next report is, and where the report goes that used it.
+KEY_BYTES = 32
 
-    A ranking is empty where arms are private.
+
+class Coins(Protocol):
+    """Where the draws of a choice come from."""
+
+    def bits(self, policy: BinPolicy) -> int:
+        """Return the BITS random bits that draw an arm of this bin."""
+
+    def ranking(self, draw: Callable[[], Ranking]) -> Ranking:
+        """Return the public ranking of the arms."""
+
+
+class FreshCoins:
+    """Every choice has draws of its own, and ends in a report of its own."""
+
+    def bits(self, policy: BinPolicy) -> int:
+        """Return fresh bits from the operating system."""
+        return secrets.randbits(BITS)
+
+    def ranking(self, draw: Callable[[], Ranking]) -> Ranking:
+        """Return a fresh ranking."""
+        return draw()
+
+
+class StickyCoins(FreshCoins):
+    """The same person keeps the same arm until the policy of their bin changes.
+
+    key: KEY_BYTES random bytes, which never leave the device.
     """
 
-    def take(self, draw: Callable[[], Ranking]) -> Ranking:
-        """Return the ranking of the next report; draw it if there is none yet."""
+    def __init__(self, key: bytes) -> None:
+        self._key = key
 
-    def check(self, ranking: Ranking) -> None:
-        """Raise unless the next report may be made with this ranking."""
+    def bits(self, policy: BinPolicy) -> int:
+        """Return the bits that follow from the key and from this policy."""
+        text = repr((policy.path, policy.arms, policy.propensities)).encode()
+        digest = hmac.digest(self._key, text, hashlib.sha256)
+        return int.from_bytes(digest[:8], "big") >> (64 - BITS)
 
-    def use(self, ranking: Ranking, report: Report) -> None:
-        """Forget the ranking, now that a report was made with it."""
 
-
-class CoinsInMemory:
-    """The ranking of a device without an outbox."""
+class OneChoice(FreshCoins):
+    """The coins of a device that has one choice at a time: its ranking stays until it is used."""
 
     def __init__(self) -> None:
         self._process = os.getpid()
         self._ranking: Ranking = ()
 
-    def take(self, draw: Callable[[], Ranking]) -> Ranking:
+    def ranking(self, draw: Callable[[], Ranking]) -> Ranking:
         """Return the ranking of the next report; draw it if there is none yet."""
         # A fork copies the ranking. Of several copies an app could pick one to report with.
         if self._process != os.getpid():
@@ -48,9 +84,6 @@ class CoinsInMemory:
             self._ranking = draw()
         return self._ranking
 
-    def check(self, ranking: Ranking) -> None:
-        """Agree: a device has one choice at a time, which was made with the ranking here."""
-
-    def use(self, ranking: Ranking, report: Report) -> None:
-        """Forget the ranking."""
+    def use(self) -> None:
+        """Forget the ranking, now that a report was made with it."""
         self._ranking = ()

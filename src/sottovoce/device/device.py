@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
-from sottovoce.device.coins import CoinsInMemory, PublicCoins
+from sottovoce.device.coins import Coins, OneChoice
 from sottovoce.device.encode import encode
 from sottovoce.device.ledger import AnyLedger, OneReport
 from sottovoce.device.method import Secret, device_method
@@ -37,6 +37,9 @@ class _Choice:
 class Device:
     """One person's side. Raw data goes in; only ``Report`` comes out.
 
+    It has one choice at a time, in memory: ``report`` is about the last ``choose``. A ``Client``
+    keeps any number of them on disk.
+
     release: the policy to follow; give the device the next one with ``follow``.
     population: the population that the person belongs to.
     ledger: where ε is spent. Without one, the device reports once and then refuses. It cannot know
@@ -44,8 +47,6 @@ class Device:
     most_epsilon: the most ε that one report may spend, whatever a release asks for.
     public_arms: WEAKER PRIVACY. Agree to experiments in which the arm of each person is public.
         Without it a device chooses no arm for them.
-    coins: where a ``Client`` keeps the public ranking until a report is made with it. A device
-        without a client keeps it in memory.
     """
 
     def __init__(
@@ -56,7 +57,6 @@ class Device:
         ledger: AnyLedger | None = None,
         most_epsilon: float | None = None,
         public_arms: bool = False,
-        coins: PublicCoins | None = None,
     ) -> None:
         self._release = release
         self._population = release.experiment.population_index(population)
@@ -66,7 +66,7 @@ class Device:
             rule = f"ask for at most epsilon = {most_epsilon:g} a report"
             raise DeviceError(must("a release", rule, epsilon))
         self._public_arms = public_arms
-        self._coins = CoinsInMemory() if coins is None else coins
+        self._coins = OneChoice()
         self._lock = RLock()
         self._pending: _Choice | None = None
 
@@ -93,19 +93,23 @@ class Device:
                 point = encode(release.experiment, context)
             except ContextError:
                 # Whoever has no usable context can still report that there is nothing to tell.
-                self._pending = self._chosen(release, _anybody(release.experiment), fits=False)
+                self._pending = self._chosen(
+                    release, anybody(release.experiment), self._coins, fits=False
+                )
                 raise
-            self._pending = self._chosen(release, point)
+            self._pending = self._chosen(release, point, self._coins)
             return release.experiment.arms[self._pending.secret.arm]
 
-    def _chosen(self, release: Release, point: Sequence[float], *, fits: bool = True) -> _Choice:
+    def _chosen(
+        self, release: Release, point: Sequence[float], coins: Coins, *, fits: bool = True
+    ) -> _Choice:
         policy = walk_of(release).find(point)
         if release.experiment.settings.arms_are_public and not self._public_arms:
             raise DeviceError(
                 "an experiment must keep arms private, unless the device agrees to public_arms;"
                 " got one in which they are public"
             )
-        arm, ranking = device_method(release).choose(release, policy, self._coins)
+        arm, ranking = device_method(release).choose(release, policy, coins)
         secret = Secret(tuple(point), policy.path, arm, ranking=ranking)
         return _Choice(release, secret, os.getpid(), fits)
 
@@ -116,7 +120,8 @@ class Device:
         reward: None if no outcome came, or if ``choose`` refused the context. The report then tells
         nothing, and looks like any other: whether there was an outcome is private, too.
         """
-        outcome_of(reward)  # an outcome that cannot be used costs nothing, and the choice stays
+        # An outcome that cannot be used costs nothing, and the choice stays.
+        outcome_of(self._release.experiment, reward)
         with self._lock:
             choice = self._waiting_choice()
             if reward is not None and not choice.fits:
@@ -124,11 +129,10 @@ class Device:
                     "choose must come before each report; the last context was refused: the reward"
                     " of such a report must be None"
                 )
-            self._coins.check(choice.secret.ranking)
             # Gone before the report is made: whatever happens now, there is no second report on it.
             self._pending = None
             report = self._privatise(choice.release, choice.secret, reward=reward)
-            self._coins.use(choice.secret.ranking, report)
+            self._coins.use()
             return report
 
     def _waiting_choice(self) -> _Choice:
@@ -162,7 +166,7 @@ class Device:
         number would tell what is in them.
         """
         release = self._release
-        point = _anybody(release.experiment)
+        point = anybody(release.experiment)
         secret = Secret(point, walk_of(release).find(point).path, 0, logged=True)
         return self._privatise(release, secret, reward=None)
 
@@ -180,6 +184,6 @@ class Device:
         )
 
 
-def _anybody(experiment: Experiment) -> tuple[float, ...]:
+def anybody(experiment: Experiment) -> tuple[float, ...]:
     """Return a point that stands for somebody: a null report does not depend on who it is."""
     return (0.5,) * experiment.dimension

@@ -1,16 +1,15 @@
 """What the device needs of a method: how an arm is drawn, and how an outcome is privatised.
 
-A method's module ``device/<name>`` has the two functions of ``DeviceMethod``.
+A method's module ``device/<name>`` has the functions of ``DeviceMethod``.
 """
 
-import secrets
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol, cast
 
-from sottovoce.device.coins import PublicCoins
+from sottovoce.device.coins import Coins
 from sottovoce.shared.methods import method_part
 from sottovoce.shared.release import BinPolicy, Release
 
@@ -40,6 +39,19 @@ class RandomisedAnswer:
     ranking: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Prepared:
+    """An answer whose outcome is yet to come.
+
+    kept: what the method needs to finish it, as bytes; b"" where the answer will be empty. It lies
+        on the device until then, so it holds as little about the person as the method can do with.
+    """
+
+    kept: bytes
+    question: int = 0
+    ranking: tuple[int, ...] = ()
+
+
 Spend = Callable[[], None]
 """Spends the ε of one report. A method calls it when its mechanism is ready, just before it draws.
 
@@ -51,11 +63,11 @@ class DeviceMethod(Protocol):
     """A method on the device."""
 
     def choose(
-        self, release: Release, policy: BinPolicy, coins: PublicCoins
+        self, release: Release, policy: BinPolicy, coins: Coins
     ) -> tuple[int, tuple[int, ...]]:
         """Draw an arm by the policy of a bin; return it with the public ranking, if any.
 
-        coins: where the public ranking of the next report is. A method draws it nowhere else.
+        coins: where the draws come from. A method draws nothing else here.
         """
 
     def privatise(
@@ -73,18 +85,29 @@ class DeviceMethod(Protocol):
         not depend on the secret, and is private like any other answer.
         """
 
+    def prepare(
+        self, release: Release, secret: Secret, *, population: int, spend: Spend
+    ) -> Prepared:
+        """Return the answer of one person but for the outcome, which may take days to come."""
+
+    def finish(self, kept: bytes, *, outcome: float | None) -> tuple[float, ...] | bytes:
+        """Return the payload of a prepared answer, now that the outcome is known.
+
+        It has the same law as what ``privatise`` sends for that secret and outcome.
+        """
+
 
 def device_method(release: Release) -> DeviceMethod:
     """Return the device's part of the method of a release."""
     return cast(DeviceMethod, method_part(release.experiment.settings.name, "device"))
 
 
-def draw_arm(release: Release, policy: BinPolicy) -> int:
+def draw_arm(release: Release, policy: BinPolicy, coins: Coins) -> int:
     """Draw one of the arms on offer by its propensity, to a part in 2^53.
 
     Everybody makes one draw of 53 bits, also where only one arm is left.
     """
-    return policy.arms[bisect_right(_bounds(release)[policy.propensities], secrets.randbits(53))]
+    return policy.arms[bisect_right(_bounds(release)[policy.propensities], coins.bits(policy))]
 
 
 def _bounds(release: Release) -> dict[tuple[float, ...], tuple[int, ...]]:

@@ -1,24 +1,26 @@
-"""The outbox: reports that wait to be sent, the newest verified release, and what is done once.
+"""The outbox: decisions, reports that wait to be sent, and the newest verified release.
 
-A client writes a report to the outbox, on disk, before it tries to send it, and removes it when the
-server has answered for it. The report was privatised before: the outbox holds the bytes that go
-over the network. Beside them it holds a number, which gives their order, and the experiment, which
-follows from the release that the report names. It holds no time, no context and nothing else about
-the person. The release is public. So is the coin: the ranking of the next report, where arms are
-public. For a client without a ledger, the outbox holds which experiments the person has reported
-to.
+A client keeps a decision in the outbox until its outcome comes (``kept_decisions.py``), and then
+its report. It removes the report when the server has answered for it. The report was privatised
+before: the outbox holds the bytes that go over the network. Beside them it holds a number, which
+gives their order, when they may be sent, and the experiment, which follows from the release that
+the report names. It holds no context, no arm, no reward and nothing else about the person. The
+release is public. A random key decides which arms the person keeps (``coins.py``). The outbox also
+holds which experiments the person has left and, for a client without a ledger, which ones the
+person has reported to.
 
 It is an SQLite file, as the ledger is, and fails closed in the same way. Several processes and
-several experiments may share it. Its size is limited: a full outbox takes no further report, and
-never drops old ones to make room. A client asks for room before it spends any ε.
+several experiments may share it. Its size is limited: a full outbox takes no further decision, and
+never drops old reports to make room. A client asks for room before it spends any ε.
 
 An outbox that was deleted, or replaced by an older copy, cannot be told from a new one.
 """
 
 import os
 import sqlite3
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -26,10 +28,10 @@ from pathlib import Path
 from weakref import finalize
 
 from sottovoce.device.database import FileKind
-from sottovoce.shared.errors import DeviceError, OutboxError, must
+from sottovoce.shared.errors import OutboxError, must
 
 MOST_WAITING = 100_000
-"""The most reports that an outbox keeps, by default."""
+"""The most decisions and reports that an outbox keeps, by default."""
 
 _OUTBOX = FileKind(
     what="an outbox",
@@ -41,7 +43,19 @@ _OUTBOX = FileKind(
 CREATE TABLE waiting (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     experiment TEXT NOT NULL,
+    due INTEGER NOT NULL,
     report BLOB NOT NULL
+);
+CREATE TABLE decision (
+    id TEXT PRIMARY KEY,
+    experiment TEXT NOT NULL,
+    expires INTEGER NOT NULL,
+    held INTEGER NOT NULL,
+    release BLOB NOT NULL,
+    population INTEGER NOT NULL,
+    question INTEGER NOT NULL,
+    ranking BLOB NOT NULL,
+    kept BLOB NOT NULL
 );
 CREATE TABLE kept (
     experiment TEXT PRIMARY KEY,
@@ -49,10 +63,11 @@ CREATE TABLE kept (
     link BLOB NOT NULL,
     release BLOB NOT NULL
 );
-CREATE TABLE coin (experiment TEXT PRIMARY KEY, ranking BLOB NOT NULL);
+CREATE TABLE sticky (experiment TEXT PRIMARY KEY, key BLOB NOT NULL);
 CREATE TABLE reported (experiment TEXT PRIMARY KEY);
+CREATE TABLE departed (experiment TEXT PRIMARY KEY);
 """,
-    version=2,
+    version=3,
     older="send its reports with the version of sottovoce that made it, then begin with a new file",
 )
 
@@ -85,27 +100,32 @@ class Reports(ABC):
     _count = "SELECT count(*) FROM waiting WHERE experiment = :experiment"
 
     @abstractmethod
-    def _transaction(self) -> AbstractContextManager[sqlite3.Connection]:
+    def transaction(self) -> AbstractContextManager[sqlite3.Connection]:
         """Open the file, or what is kept in memory, for one transaction."""
 
     def oldest(self, limit: int, *, experiment: str) -> list[Waiting]:
-        """Return the reports of an experiment that have waited longest."""
-        with self._transaction() as database:
-            rows = database.execute(self._oldest, {"experiment": experiment, "limit": limit})
+        """Return the reports of an experiment that have waited longest, and may be sent."""
+        asked = {"experiment": experiment, "limit": limit, "now": self._now()}
+        with self.transaction() as database:
+            rows = database.execute(self._oldest, asked)
             reports = [Waiting(*row) for row in rows]
         if not all(isinstance(each.report, bytes) for each in reports):
             raise OutboxError(must(self._what, "hold reports", "something else"))
         return reports
 
+    def _now(self) -> float:
+        """Return the time by which reports may be sent."""
+        return time.time()
+
     def remove(self, numbers: Sequence[int]) -> int:
         """Forget reports, and return how many of them were still here."""
-        with self._transaction() as database:
+        with self.transaction() as database:
             rows = [(number,) for number in numbers]
             return database.executemany("DELETE FROM waiting WHERE number = ?", rows).rowcount
 
     def count(self, *, experiment: str) -> int:
         """Return how many reports of an experiment wait."""
-        with self._transaction() as database:
+        with self.transaction() as database:
             return int(database.execute(self._count, {"experiment": experiment}).fetchone()[0])
 
 
@@ -113,11 +133,24 @@ class Outbox(Reports):
     """An outbox on disk or in memory.
 
     path: the file; it is made on the first use. Without a file, all is lost when the process ends.
-    most: how many reports may wait in it.
+    most: how many decisions and reports may wait in it.
+    now: seconds since 1970, by which reports become due.
     """
 
-    def __init__(self, path: str | PathLike[str] | None, *, most: int = MOST_WAITING) -> None:
+    _oldest = (
+        "SELECT number, report FROM waiting WHERE experiment = :experiment AND due <= :now"
+        " ORDER BY number LIMIT :limit"
+    )
+
+    def __init__(
+        self,
+        path: str | PathLike[str] | None,
+        *,
+        most: int = MOST_WAITING,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         self._most = most
+        self._clock = now
         self._path = None if path is None else Path(path)
         self._what = f"the outbox {self._path}"
         self._process = os.getpid()
@@ -136,39 +169,56 @@ class Outbox(Reports):
                 _OUTBOX.create(database)
             _OUTBOX.check(database, self._path)
 
-    def check_room(self, *, experiment: str, coin: bytes = b"") -> None:
-        """Raise OutboxError unless another report can be put here now, made with this coin."""
-        with self._transaction() as database:
-            self._check_room(database)
-            _check_coin(database, experiment, coin)
+    def _now(self) -> float:
+        return self._clock()
 
-    def put(self, report: bytes, *, experiment: str, coin: bytes = b"") -> None:
-        """Keep a report, and forget its coin; with a file, that is on disk when this returns."""
-        with self._transaction() as database:
-            self._check_room(database)
-            _check_coin(database, experiment, coin)
-            database.execute("DELETE FROM coin WHERE experiment = ?", (experiment,))
-            statement = "INSERT INTO waiting (experiment, report) VALUES (?, ?)"
-            database.execute(statement, (experiment, report))
+    def check_room(self) -> None:
+        """Raise OutboxError unless another decision can be kept here now."""
+        with self.transaction() as database:
+            counts = "SELECT (SELECT count(*) FROM waiting) + (SELECT count(*) FROM decision)"
+            (waiting,) = database.execute(counts).fetchone()
+            if waiting >= self._most:
+                rule = f"hold at most {self._most} decisions and reports: send some first"
+                raise OutboxError(must("an outbox", rule, f"{waiting} that wait"))
 
-    def coin(self, drawn: bytes, *, experiment: str) -> bytes:
-        """Return the coin of the next report: the one that is here, otherwise the one drawn now."""
-        with self._transaction() as database:
-            database.execute("INSERT OR IGNORE INTO coin VALUES (?, ?)", (experiment, drawn))
-            coin = _coin(database, experiment)
-        if coin is None or sorted(coin) != sorted(drawn):
-            raise OutboxError(must(self._what, "hold an order of the arms", "something else"))
-        return coin
+    def put(self, report: bytes, *, experiment: str, due: int = 0) -> None:
+        """Keep a report; with a file, that is on disk when this returns."""
+        with self.transaction() as database:
+            put_report(database, report, experiment=experiment, due=due)
+
+    def due(self, *, experiment: str) -> int:
+        """Return how many reports of an experiment may be sent now."""
+        statement = "SELECT count(*) FROM waiting WHERE experiment = ? AND due <= ?"
+        with self.transaction() as database:
+            return int(database.execute(statement, (experiment, self._now())).fetchone()[0])
+
+    def leave(self, *, experiment: str) -> None:
+        """Forget all about an experiment but that the person has left it."""
+        with self.transaction() as database:
+            for statement in (
+                "DELETE FROM waiting WHERE experiment = ?",
+                "DELETE FROM decision WHERE experiment = ?",
+                "DELETE FROM kept WHERE experiment = ?",
+                "DELETE FROM sticky WHERE experiment = ?",
+                "INSERT OR IGNORE INTO departed VALUES (?)",
+            ):
+                database.execute(statement, (experiment,))
+
+    def has_left(self, *, experiment: str) -> bool:
+        """Say whether the person has left an experiment."""
+        with self.transaction() as database:
+            statement = "SELECT count(*) FROM departed WHERE experiment = ?"
+            return bool(database.execute(statement, (experiment,)).fetchone()[0])
 
     def note_report(self, *, experiment: str) -> bool:
         """Note that the person reports to an experiment; return whether it is the first time."""
-        with self._transaction() as database:
+        with self.transaction() as database:
             statement = "INSERT OR IGNORE INTO reported VALUES (?)"
             return database.execute(statement, (experiment,)).rowcount == 1
 
     def kept(self, *, experiment: str) -> Kept | None:
         """Return the newest kept release. The caller verifies it again."""
-        with self._transaction() as database:
+        with self.transaction() as database:
             return _kept(database, experiment)
 
     def keep(self, new: Kept, *, experiment: str, instead_of: Kept | None) -> bool:
@@ -176,7 +226,7 @@ class Outbox(Reports):
 
         If it was not, another thread or process has moved on in the meantime.
         """
-        with self._transaction() as database:
+        with self.transaction() as database:
             if _kept(database, experiment) != instead_of:
                 return False
             row = (experiment, new.version, new.link, new.release)
@@ -184,38 +234,30 @@ class Outbox(Reports):
             return True
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Open the file, or what is kept in memory, for one transaction; an error rolls back."""
         if self._path is None:
             # A fork copies the memory: each copy would send its reports, and report once.
             if self._process != os.getpid():
                 trouble = "an outbox in memory must be used where it was made; got another process"
                 raise OutboxError(trouble)
-            yield self._memory
+            self._memory.execute("BEGIN")
+            try:
+                yield self._memory
+            except BaseException:
+                self._memory.execute("ROLLBACK")
+                raise
+            self._memory.execute("COMMIT")
             return
         with _OUTBOX.transaction(self._path) as database:
             _OUTBOX.check(database, self._path)
             yield database
 
-    def _check_room(self, database: sqlite3.Connection) -> None:
-        (waiting,) = database.execute("SELECT count(*) FROM waiting").fetchone()
-        if waiting >= self._most:
-            rule = f"hold at most {self._most} reports: send them before there are more"
-            raise OutboxError(must("an outbox", rule, f"{waiting} that wait"))
 
-
-def _coin(database: sqlite3.Connection, experiment: str) -> bytes | None:
-    statement = "SELECT ranking FROM coin WHERE experiment = ?"
-    row = database.execute(statement, (experiment,)).fetchone()
-    return row[0] if row and isinstance(row[0], bytes) else None
-
-
-def _check_coin(database: sqlite3.Connection, experiment: str, coin: bytes) -> None:
-    """Refuse a coin that a report was made with since. An empty one is of private arms."""
-    if coin and _coin(database, experiment) != coin:
-        raise DeviceError(
-            "a choice must be made with the ranking of the next report; another report was made"
-            " with this one: choose again"
-        )
+def put_report(database: sqlite3.Connection, report: bytes, *, experiment: str, due: int) -> None:
+    """Keep a report, within a transaction. due: when it may be sent, in seconds since 1970."""
+    statement = "INSERT INTO waiting (experiment, due, report) VALUES (?, ?, ?)"
+    database.execute(statement, (experiment, due, report))
 
 
 def _kept(database: sqlite3.Connection, experiment: str) -> Kept | None:

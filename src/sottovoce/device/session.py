@@ -16,9 +16,12 @@ from os import PathLike
 from threading import RLock
 from typing import Any, Generic, Required, TypedDict, TypeVar, Unpack
 
-from sottovoce.device.device import Device
-from sottovoce.device.kept_coins import KeptCoins, OneKeptReport
+from sottovoce.device.coins import Coins, FreshCoins, StickyCoins
+from sottovoce.device.deciding import DecidingDevice
+from sottovoce.device.decision import NOT_ASKED, Decision
+from sottovoce.device.kept_decisions import LAST, KeptDecisions
 from sottovoce.device.ledger import AnyLedger
+from sottovoce.device.one_report import OneKeptReport
 from sottovoce.device.outbox import Kept, Outbox
 from sottovoce.device.releases import Releases, Verified
 from sottovoce.device.sending import Backoff, Sender
@@ -61,8 +64,12 @@ class ClientSettings(TypedDict, total=False):
     population: str
     most_epsilon: Required[float]
     public_arms: bool
+    sticky: bool
+    default: str | None
+    shipped: bytes | None
     refresh_every: float
     clock: Callable[[], float]
+    now: Callable[[], float]
     jitter: Callable[[], float]
 
 
@@ -77,8 +84,12 @@ class _Chosen:
     ledger: AnyLedger | None = None
     population: str = TARGET
     public_arms: bool = False
+    sticky: bool = True
+    default: str | None = None
+    shipped: bytes | None = None
     refresh_every: float = 3600.0
     clock: Callable[[], float] = time.monotonic
+    now: Callable[[], float] = time.time
     jitter: Callable[[], float] = _random
 
 
@@ -94,16 +105,18 @@ class Session:
         self._experiment = chosen.experiment
         self._releases = Releases(server, experiment=chosen.experiment, keys=chosen.keys)
         most_epsilon = check.epsilon(chosen.most_epsilon, what="most_epsilon")
-        self._outbox = Outbox(chosen.outbox)
+        self._outbox = Outbox(chosen.outbox, now=chosen.now)
+        self._decisions = KeptDecisions(self._outbox, experiment=chosen.experiment, now=chosen.now)
+        self._sticky = chosen.sticky
+        self._default = chosen.default
         self._make_device = partial(
-            Device,
+            DecidingDevice,
             population=chosen.population,
             ledger=OneKeptReport(self._outbox) if chosen.ledger is None else chosen.ledger,
             most_epsilon=most_epsilon,
             public_arms=chosen.public_arms,
-            coins=KeptCoins(self._outbox, experiment=chosen.experiment),
         )
-        self._device: Device | None = None
+        self._device: DecidingDevice | None = None
         self._clock = chosen.clock
         self._jitter = chosen.jitter
         self._refresh_every = chosen.refresh_every
@@ -117,7 +130,8 @@ class Session:
             backoff=Backoff(clock=chosen.clock, jitter=chosen.jitter),
         )
         self._known: Verified | None = None
-        self._catch_up()
+        if self._catch_up() is None and chosen.shipped is not None:
+            self._begin_with(chosen.shipped)
 
     @property
     def release(self) -> Release | None:
@@ -131,9 +145,17 @@ class Session:
 
     @property
     def waiting(self) -> int:
-        """How many reports wait to be sent."""
+        """How many reports wait to be sent, those that are not due yet among them."""
         with self._lock:
+            self._expire()
             return self._outbox.count(experiment=self._experiment)
+
+    @property
+    def open(self) -> int:
+        """How many decisions wait for their outcome."""
+        with self._lock:
+            self._expire()
+            return self._decisions.count()
 
     @property
     def refused(self) -> Counter[str]:
@@ -141,6 +163,8 @@ class Session:
         return Counter(self._sender.refused)
 
     def _refresh(self) -> Steps[bool]:
+        if self._outbox.has_left(experiment=self._experiment):
+            return False
         # With jitter, so that devices that began together do not come in the same second.
         self._next_look = self._clock() + self._refresh_every * (0.5 + self._jitter())
         try:
@@ -193,14 +217,47 @@ class Session:
                 _logger.warning("the release that was kept was not used: %s", error)
         return kept
 
-    def _choose(self, context: Mapping[str, Any]) -> Steps[str]:
+    def _begin_with(self, shipped: bytes) -> None:
+        """Follow the release that came with the app, until a server is reached."""
+        found = self._releases.verify(shipped)
+        device = self._make_device(found.release)
+        new = Kept(*found.point, found.document)
+        if self._outbox.keep(new, experiment=self._experiment, instead_of=None):
+            self._device, self._known = device, found
+
+    def _choose(self, context: Mapping[str, Any]) -> Steps[Decision]:
+        if self._outbox.has_left(experiment=self._experiment):
+            return self._without_policy(DeviceError("this person has left the experiment"))
         # The network comes first: nothing about this person decides whether there is a request.
         due = self._device is None or self._clock() >= self._next_look
         if due and not self._looking.wait:
             yield from self._look_and_send()
         if self._device is None:
-            raise TransportError(f"a first release must come from the server; {self._trouble}")
-        return self._device.choose(context)
+            trouble = f"a first release must come from the server; {self._trouble}"
+            return self._without_policy(TransportError(trouble))
+        self._expire()
+        self._outbox.check_room()
+        experiment = self._device.experiment
+        drawn = self._device.draw(context, coins=self._coins())
+        decision = self._decisions.open(drawn, experiment)
+        if drawn.trouble is not None:
+            # Its report will say nothing, when the decision expires that nobody was given.
+            raise drawn.trouble
+        return decision
+
+    def _coins(self) -> Coins:
+        return StickyCoins(self._decisions.key()) if self._sticky else FreshCoins()
+
+    def _without_policy(self, trouble: SottovoceError) -> Decision:
+        """Serve the default arm, if there is one; nobody is asked how it went."""
+        if self._default is None:
+            raise trouble
+        return Decision(NOT_ASKED, self._default, LAST, asked=False)
+
+    def _expire(self) -> None:
+        """Let decisions end whose time is over."""
+        if self._device is not None:
+            self._decisions.expire(self._device.experiment)
 
     def _look_and_send(self) -> Steps[None]:
         try:
@@ -210,24 +267,33 @@ class Session:
             if self._device is None:
                 raise
             _logger.warning("a release was not used: %s", error)
-        yield from self._sender.send()
+        yield from self._send()
 
-    def _report(self, reward: float | None) -> Steps[None]:
+    def _report(self, decision: Decision | str, reward: float | bool | None) -> Steps[None]:
+        number = decision.id if isinstance(decision, Decision) else decision
+        if number == NOT_ASKED:
+            return
         if self._device is None:
-            raise DeviceError("choose must come before each report; nothing was chosen yet")
+            raise DeviceError("choose must come before a report; nothing was chosen yet")
         # The report goes to the outbox. If it went out at once, its moment would tell when the
         # outcome came.
-        self._device.report(reward=reward)
+        self._decisions.report(number, self._device.experiment, reward=reward)
+        yield from ()
+
+    def _leave(self) -> Steps[None]:
+        self._outbox.leave(experiment=self._experiment)
+        self._device = self._known = None
         yield from ()
 
     def _send(self) -> Steps[int]:
+        self._expire()
         return (yield from self._sender.send())
 
     def _flush(self, timeout: float) -> Steps[bool]:
         deadline = self._clock() + timeout
         while True:
-            yield from self._sender.send()
-            if not self.waiting:
+            yield from self._send()
+            if not self._outbox.due(experiment=self._experiment):
                 return True
             wait = self._sender.backoff.wait
             if self._clock() + wait > deadline:

@@ -136,11 +136,13 @@ def visit(
             most_epsilon=epsilon,
             refresh_every=REFRESH_EVERY,
             public_arms=True,  # simulated people have no secrets
+            sticky=False,  # many people share one tablet
         )
         while not until() and (person := next(queue)) < len(means):
             ledger.next_person()
-            arm = arms[client.choose(features_of(experiment, contexts[person]))]
-            client.report(reward=float(outcomes[person, arm]))
+            decision = client.choose(features_of(experiment, contexts[person]))
+            arm = arms[decision.arm]
+            client.report(decision, reward=float(outcomes[person, arm]))
             client.send()  # at once: simulated people have no secrets, and the next one waits
             regret[person] = means[person].max() - means[person, arm]
             with turn:

@@ -62,7 +62,7 @@ class RewardScale:
         """What a reward must be, for messages."""
         if self.clamps:
             return "be a finite number"
-        return "be a number in [0, 1], or true or false"
+        return "be a number in [0, 1]"
 
 
 def reward_scale(setting: Any) -> RewardScale:

@@ -268,7 +268,7 @@ def test_a_crash_after_the_ledger_was_written_loses_budget_and_sends_nothing(
     assert ledger.left == 0
 
 
-@pytest.mark.parametrize("reward", [-0.1, 1.1, math.nan, math.inf, "1", True])
+@pytest.mark.parametrize("reward", [-0.1, 1.1, math.nan, math.inf, "1"])
 def test_a_bad_reward_is_refused_and_costs_nothing(reward: Any) -> None:
     purse = Purse()
     device = sv.Device(four_bins(), ledger=purse, public_arms=True)

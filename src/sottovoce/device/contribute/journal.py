@@ -133,7 +133,7 @@ class Journal(Reports):
 
     def begin(self, file: Begun) -> None:
         """Note a file before its first row is finished; a second time, if no row was."""
-        with self._transaction() as database:
+        with self.transaction() as database:
             database.execute("DELETE FROM files WHERE sha256 = ? AND done = 0", (file.sha256,))
             database.execute("INSERT INTO files VALUES (?, ?, ?, ?, ?, ?)", astuple(file))
 
@@ -149,7 +149,7 @@ class Journal(Reports):
         if len(new) != now - before:
             rule = f"get one report for each of {now - before} rows"
             raise OutboxError(must(self._what, rule, len(new)))
-        with self._transaction() as database:
+        with self.transaction() as database:
             changed = database.execute(
                 "UPDATE files SET done = ? WHERE sha256 = ? AND done = ?",
                 (now, sha256, before),
@@ -160,7 +160,8 @@ class Journal(Reports):
             database.executemany("INSERT INTO waiting (report) VALUES (?)", new)
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Open the journal for one transaction."""
         with self._trouble():
             self._database.execute("BEGIN IMMEDIATE")
             try:

@@ -33,7 +33,7 @@ from functools import lru_cache
 
 from sottovoce.shared.check import finite_float
 from sottovoce.shared.errors import DeviceError, RewardError, kind_of, must
-from sottovoce.shared.whisper.subset import SignedSubset, pack
+from sottovoce.shared.whisper.subset import SignedSubset, pack, unpack
 
 
 class OperatingSystem:
@@ -105,6 +105,20 @@ def whisper(
     values[partner] = here
     values[at] = own
     return pack(mechanism, values)
+
+
+def turned(mechanism: SignedSubset, packed: bytes) -> bytes:
+    """Return the same cells with all signs turned: a set for a value becomes one for its opposite.
+
+    Turning maps the sets that hold (cell, sign) to those that hold (cell, −sign), one to one. So
+    the law of a turned set for (cell, value) is the law of a set for (cell, −value).
+    """
+    return pack(mechanism, [-value for value in unpack(mechanism, packed)])
+
+
+def rounded_up(value: float, *, draws: OperatingSystem = OPERATING_SYSTEM) -> bool:
+    """Round a value in [−1, 1] at random to a sign, as ``whisper`` does; say whether it is plus."""
+    return draws.chance_of_bits(_times_plus(value), _GRID + 1)
 
 
 def _times_plus(value: float) -> int:
