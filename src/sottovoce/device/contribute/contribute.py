@@ -30,8 +30,9 @@ from sottovoce.device.contribute.summary import (
 )
 from sottovoce.device.device import Device
 from sottovoce.shared import check, wire
+from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.errors import DeviceError, RowsError, must
-from sottovoce.shared.experiment import Experiment, canonical_json
+from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
 
 # By default, the rows of one chunk are as many as the learner takes in between two steps, within
