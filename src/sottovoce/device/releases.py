@@ -24,6 +24,7 @@ from sottovoce.shared.errors import (
     DeviceError,
     ExperimentError,
     ForkError,
+    NoSuchExperiment,
     Rejection,
     SignatureError,
     TransportError,
@@ -165,6 +166,9 @@ class Releases:
         self.answer = response = yield Request("GET", url, dict(HEADERS))
         if response is None:
             raise TransportError("the server must be reachable; no answer came")
+        if response.status == 404 and _says_that_there_is_none(response.body):
+            came = "the answer that there is none"
+            raise NoSuchExperiment(must("the server", f"have experiment {self.experiment}", came))
         if response.status != 200:
             came = f"status {response.status}"
             raise TransportError(must("the server", f"send {what}", came))
@@ -197,6 +201,15 @@ class Releases:
             rule = f"be of experiment {self.experiment}"
             raise DeviceError(must("a release", rule, release.experiment.fingerprint))
         return Verified(release, signed)
+
+
+def _says_that_there_is_none(body: bytes) -> bool:
+    """Say whether a Sottovoce server says so, and not somebody's proxy."""
+    try:
+        table = json.loads(_unpacked(body, most=LARGEST_BLOCK))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(table, dict) and table.get("reason") == "no such experiment"
 
 
 def _claims_to_be_signed(document: bytes) -> bool:

@@ -31,6 +31,7 @@ from sottovoce.device.contribute.summary import (
 )
 from sottovoce.device.device import Device
 from sottovoce.shared import check, wire
+from sottovoce.shared.amendment import RUNNING
 from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.errors import DeviceError, RowsError, must
 from sottovoce.shared.experiment import Experiment
@@ -67,6 +68,9 @@ def contribute(
         most = f"at most epsilon = {custodian.epsilon:g} a row"
         rule = f"ask population {custodian.population!r} for {most}"
         raise DeviceError(must(f"experiment {public.fingerprint}", rule, f"{asked:g}"))
+    if public.state != RUNNING:
+        what = f"experiment {public.fingerprint}"
+        raise DeviceError(must(what, "be running to be contributed to", public.state))
     pins = Pins(public.fingerprint, custodian.population, asked)
     chunk = custodian.chunk or min(max(public.release_every, FEWEST), MOST)
     path = Path(custodian.state or default_state(custodian.experiment, custodian.population))
