@@ -27,14 +27,19 @@ Estimates = Mapping[Cell, tuple[float, float]]
 """Of a bin and an arm, by its number: the mean reward and half the width of its interval."""
 
 
+def is_estimated(policy: BinPolicy, estimates: Estimates) -> bool:
+    """Return whether all arms on offer in a bin have estimates, so that they can be compared."""
+    return all((policy.path, arm) in estimates for arm in policy.arms)
+
+
 def best_arm(policy: BinPolicy, estimates: Estimates) -> int:
     """Return which arm the people of a bin get: one of those on offer, and always the same.
 
-    The one with the highest estimate, if all of them have one: two arms are compared only if both
-    were measured. Otherwise, and between equal ones, the one with the highest chance. Otherwise the
-    first in the order of the experiment, where the usual option tends to be.
+    The one with the highest estimate, if all of them have one. Otherwise, and between equal ones,
+    the one with the highest chance. Otherwise the first in the order of the experiment, where the
+    usual option tends to be.
     """
-    known = all((policy.path, arm) in estimates for arm in policy.arms)
+    known = is_estimated(policy, estimates)
 
     def merit(place: int) -> tuple[float, float, int]:
         estimate = estimates[policy.path, policy.arms[place]][0] if known else 0.0

@@ -118,9 +118,7 @@ def divide(feature: Feature, held: Held, axis: int, goes_up: GoesUp) -> Halves:
         return _divide_numbers(feature, held, axis, goes_up)
     assert isinstance(held, Places)  # noqa: S101  a feature has one kind or the other
     values = values_of(feature)
-    up = frozenset(
-        each for each in held.held if goes_up(feature.positions(values[each])[axis])
-    )
+    up = frozenset(each for each in held.held if goes_up(feature.positions(values[each])[axis]))
     return Halves(Places(held.held - up), Places(up))
 
 
@@ -149,7 +147,7 @@ def _first_up(feature: Numeric, goes_up: Callable[[float], bool]) -> float:
 
 
 def _rank(number: float) -> int:
-    """Number all doubles in their order; 0.0 and -0.0 are one."""
+    """Return the place of a number in the order of all doubles; 0.0 and -0.0 have the same."""
     (bits,) = struct.unpack("<q", struct.pack("<d", number))
     return int(bits) if bits >= 0 else -(int(bits) & (2**63 - 1))
 

@@ -41,16 +41,14 @@ class Policy:
         self._best = {policy.path: best_arm(policy, self.estimates) for policy in release.bins}
 
     @classmethod
-    def load(
-        cls, source: str | PathLike[str] | bytes, *, keys: Sequence[str] | str
-    ) -> "Policy":
+    def load(cls, source: str | PathLike[str] | bytes, *, keys: Sequence[str] | str) -> "Policy":
         """Read a policy file, or a signed release, and verify its signature.
 
         source: the path of the file, or what is in it.
         keys: the public keys that are trusted, in hexadecimal digits.
         """
         trusted = trusted_keys(keys)
-        document = source if isinstance(source, bytes) else _read(Path(source))
+        document = source if isinstance(source, bytes) else read_document(Path(source))
         table = parsed(document, kind="policy file")
         if isinstance(table, dict) and table.get("kind") == "signed release":
             return cls(_verified_release(document, trusted))
@@ -89,7 +87,8 @@ def _verified_release(document: bytes, trusted: Mapping[str, bytes]) -> Release:
     return release_from_json(signed.text)
 
 
-def _read(path: Path) -> bytes:
+def read_document(path: Path) -> bytes:
+    """Read a policy file, without verifying it."""
     try:
         return path.read_bytes()
     except OSError as error:

@@ -7,7 +7,7 @@ comments on one line: a name holds no line break.
 
 import keyword
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sottovoce.device.policy.held import Held, Numbers, Places, place_of, values_of
 from sottovoce.device.policy.policy import Policy
@@ -32,7 +32,7 @@ def choose(context):
     _check(context, needed={needed!r}, optional={optional!r})
 '''
 
-_CHECK = '''
+_CHECK = """
 
 def _check(context, *, needed, optional):
     if not isinstance(context, Mapping):
@@ -44,9 +44,9 @@ def _check(context, *, needed, optional):
 
 def _is_missing(value, optional):
     return optional and (value is None or (isinstance(value, Real) and bool(value != value)))
-'''
+"""
 
-_NUMBER = '''
+_NUMBER = """
 
 def _number(context, name, *, optional=False):
     value = context.get(name)
@@ -61,9 +61,9 @@ def _number(context, name, *, optional=False):
     if not math.isfinite(number):
         raise ValueError(f"feature {name!r} must be a finite number")
     return number
-'''
+"""
 
-_LEVEL = '''
+_LEVEL = """
 
 def _level(context, name, levels, *, optional=False, other=False):
     value = context.get(name)
@@ -72,9 +72,9 @@ def _level(context, name, levels, *, optional=False, other=False):
     if not isinstance(value, str) or not (other or value in levels):
         raise ValueError(f"feature {name!r} must be one of its levels")
     return value
-'''
+"""
 
-_TRUTH = '''
+_TRUTH = """
 
 def _truth(context, name, *, optional=False):
     value = context.get(name)
@@ -88,7 +88,7 @@ def _truth(context, name, *, optional=False):
     except (ArithmeticError, AttributeError, TypeError, ValueError):
         pass
     raise ValueError(f"feature {name!r} must be True or False")
-'''
+"""
 
 
 def python_text(policy: Policy) -> str:
@@ -115,7 +115,7 @@ def python_text(policy: Policy) -> str:
 class _Writer:
     """Writes questions as if-statements: after one whose people all got an arm, go on below it."""
 
-    def __init__(self, arms: "tuple[str, ...] | list[str]", variables: dict[Feature, str]) -> None:
+    def __init__(self, arms: Sequence[str], variables: dict[Feature, str]) -> None:
         self._arms, self.variables = arms, variables
 
     def write(self, tree: Tree, *, depth: int) -> Iterator[str]:
@@ -191,7 +191,7 @@ def _height(tree: Tree) -> int:
 _TAKEN = {"context", "choose", "math", "float", "bool", "isinstance", "type", "Real", "Mapping"}
 
 
-def _variables(context: "tuple[Feature, ...] | list[Feature]") -> dict[Feature, str]:
+def _variables(context: Sequence[Feature]) -> dict[Feature, str]:
     """Name a variable like each feature, as far as Python allows it."""
     found: dict[Feature, str] = {}
     for feature in context:
