@@ -15,8 +15,8 @@ from sottovoce.device.policy.tree import Leaf, Question, Tree, tree_of
 from sottovoce.shared.release import BinPolicy
 from sottovoce.shared.schema import MISSING, OTHER, Boolean, Categorical, Feature, Numeric
 
-FEWEST_DIGITS = 4
-"""A cut has at least so many digits, and more where two cuts would look the same."""
+DIGITS = 4
+"""So many digits of the distance between its bounds a cut has; more where two look the same."""
 
 People = dict[Feature, Held]
 """What people have of each feature."""
@@ -118,7 +118,7 @@ class _Words:
         for feature in context:
             cuts = sorted({cut for each, cut in _cuts(tree) if each == feature})
             if cuts:
-                self._cuts[feature] = dict(zip(cuts, _rounded(cuts), strict=True))
+                self._cuts[feature] = dict(zip(cuts, _rounded(feature, cuts), strict=True))
 
     def people(self, people: People) -> str:
         """Say who people are; a feature that leaves nobody out is not mentioned."""
@@ -173,24 +173,34 @@ def _cuts(tree: Tree) -> Iterator[tuple[Feature, float]]:
         yield from _cuts(tree.up)
 
 
-def _rounded(cuts: list[float]) -> list[str]:
-    """Round cuts to as few digits as keep them in their order."""
-    for digits in range(FEWEST_DIGITS, 18):
-        texts = [f"{cut:.{digits}g}" for cut in cuts]
-        if all(float(one) < float(other) for one, other in pairwise(texts)):
+def _rounded(feature: Feature, cuts: list[float]) -> list[str]:
+    """Round the cuts of a number as the space between its bounds allows, and keep them apart.
+
+    A cut that needs two digits more, at most, is written exactly.
+    """
+    assert isinstance(feature, Numeric)  # noqa: S101  nothing else has cuts
+    span = feature.high - feature.low
+    if not 1e-6 < span < 1e15:
+        return [repr(cut) for cut in cuts]
+    fewest = max(DIGITS - math.ceil(math.log10(span)), 0)
+    for digits in range(fewest, 18):
+        if all(round(one, digits) < round(other, digits) for one, other in pairwise(cuts)):
             break
-    return [_plain(text) for text in texts]
+    few = (round(cut, digits + 2) for cut in cuts)
+    return [
+        _plain(exact if exact == cut else round(cut, digits))
+        for cut, exact in zip(cuts, few, strict=True)
+    ]
 
 
-def _plain(text: str) -> str:
-    """Write a number without an exponent, if it is not too long then."""
-    number = float(text)
-    short = number == 0 or 1e-4 <= abs(number) < 1e15
-    if not short:
-        return text
-    whole, _, fraction = f"{Decimal(text):f}".partition(".")
+def _plain(number: float) -> str:
+    """Write a number without an exponent, unless it is too long then."""
+    if number and not 1e-6 < abs(number) < 1e15:
+        return repr(number)
+    whole, _, fraction = f"{Decimal(repr(number)):f}".partition(".")
     grouped = f"{int(whole):,}" if abs(number) >= 10_000 else whole
-    return f"{grouped}.{fraction}" if fraction else grouped
+    told = f"{grouped}.{fraction}".rstrip("0").rstrip(".")
+    return "0" if told == "-0" else told
 
 
 def _names(feature: Feature, places: Sequence[int]) -> list[str]:
@@ -208,8 +218,7 @@ def _notes(context: Sequence[Feature]) -> Iterator[str]:
         name = _escaped(feature.name)
         match feature:
             case Numeric():
-                low, high = (_plain(repr(each)) for each in (feature.low, feature.high))
-                low, high = (re.sub(r"\.0$", "", each) for each in (low, high))
+                low, high = _plain(feature.low), _plain(feature.high)
                 note = f"a number below {low} counts as {low}, and one above {high} as {high}"
             case Categorical() if feature.other:
                 known = _listed([_escaped(each) for each in feature.levels], last="and")
