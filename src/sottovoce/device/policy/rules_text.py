@@ -4,6 +4,7 @@ Each rule says who gets which arm, and whether that is settled. Names of feature
 are escaped: they mean nothing to Markdown.
 """
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
