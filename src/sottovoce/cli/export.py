@@ -18,15 +18,24 @@ Form = Literal["policy", "rules", "sql", "python"]
 class Export(Command, extra="cli"):
     """Take out what was learned, to use without the service: who gets which arm.
 
-    policy: a signed file for sv.Policy. rules: Markdown for people. sql: a CASE expression for
-    SQLite and PostgreSQL. python: a function that needs no package. All of them give every person
-    the same arm.
+    There are four forms, and every person gets the same arm by all of them:
 
-    What was learned comes from the server's database; with --server from a running server; or with
-    --file from a policy file, or from a signed release that a device or a monitor has kept. The
-    last two are verified with --key. The database alone has the learner's estimates, which decide
-    between arms that are still compared. So whoever runs the service exports a policy file first,
-    and everyone else makes the other forms from that.
+    - rules: Markdown for people to read.
+
+    - sql: a CASE expression for SQLite and PostgreSQL.
+
+    - python: a function that needs no package.
+
+    - policy: a signed file for sv.Policy.
+
+    What was learned comes from the server's database, where --format policy
+    needs --signing-key; with --server from a running server; or with --file
+    from a policy file, or a signed release that a device or monitor has kept.
+    The last two are verified with --key.
+
+    Only the database has estimates, which decide between arms that are still
+    compared. So whoever runs the service exports a policy file, and everybody
+    else makes the other forms from it.
     """
 
     experiment: str | None = argument(

@@ -62,7 +62,7 @@ def test_rules_say_where_it_is_not_settled_and_why_an_arm_is_named() -> None:
     (first, _) = rules(sv.Policy(undecided, estimates=known))
     assert first == (
         "People with age under 54: **call**, not settled between usual care and call:"
-        " its estimated reward is highest, 0.610 ± 0.030 against 0.500 ± 0.020"
+        " its estimated reward is highest, 0.610 ± 0.030; usual care 0.500 ± 0.020"
     )
     assert "1 of 2 rules is not settled" in rules_text(sv.Policy(undecided))
     often = sv.Release(SLEEP, 1, Partition(3), (sv.BinPolicy("", (0, 1), (0.4, 0.6)),))

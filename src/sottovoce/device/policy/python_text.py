@@ -26,8 +26,7 @@ from numbers import Real
 def choose(context):
     """Return the arm for a person. The context maps names of features to their values.
 
-    What is missing may be None, NaN or left out. Numbers out of bounds are taken as they are.
-    Raises ValueError for a context that does not fit.
+    What is missing may be None, NaN or left out. Raises ValueError for a context that does not fit.
     """
     _check(context, needed={needed!r}, optional={optional!r})
 '''
@@ -181,7 +180,10 @@ def _reading(feature: Feature) -> str:
 
 
 def _standing(leaf: Leaf) -> str:
-    return "" if all(each.settled for each in leaf.bins) else "  # not settled yet"
+    settled = [each.settled for each in leaf.bins]
+    if all(settled):
+        return ""
+    return "  # not settled yet" if not any(settled) else "  # not settled yet for some of them"
 
 
 def _height(tree: Tree) -> int:

@@ -74,10 +74,10 @@ def _leaves(tree: Tree, people: People) -> Iterator[tuple[Leaf, People]]:
 
 def _how_sure(rules: int, undecided: int) -> str:
     if not undecided:
-        return "All of it is settled: one arm was left for everybody."
+        return "All of it is settled: in every bin one arm is left."
     return (
         f"{undecided} of {rules} rules {'is' if undecided == 1 else 'are'} not settled: more than"
-        " one arm was still being compared there."
+        " one arm is still compared there."
     )
 
 
@@ -95,9 +95,14 @@ def _reason(policy: Policy, undecided: BinPolicy, best: int) -> str:
     known = {arm: policy.estimates.get((undecided.path, arm)) for arm in undecided.arms}
     estimates = {arm: each for arm, each in known.items() if each is not None}
     if len(estimates) == len(known):
-        others = [_estimate(each) for arm, each in estimates.items() if arm != best]
-        against = _listed(others, last="and")
-        return f"its estimated reward is highest, {_estimate(estimates[best])} against {against}"
+        names = policy.release.experiment.arms
+        others = [
+            f"{_escaped(names[arm])} {_estimate(each)}"
+            for arm, each in estimates.items()
+            if arm != best
+        ]
+        mine = _estimate(estimates[best])
+        return f"its estimated reward is highest, {mine}; {_listed(others, last='and')}"
     if len(set(undecided.propensities)) > 1:
         return "the release gives it most often"
     return "it comes first in the experiment"
