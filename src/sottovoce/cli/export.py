@@ -43,7 +43,7 @@ class Export(Command, extra="cli"):
     )
     form: Form = option("rules", "What to write.", "--format")
     output: Path | None = option(
-        None, "The file to write; without it, the text is printed.", "-o", "--output"
+        None, "The file to write; without it, the text is printed.", "--output", "-o"
     )
     database: Database = HERE
     server: str | None = option(None, "The address of a running server, in place of a database.")

@@ -8,6 +8,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.shared.methods import method_names
+from sottovoce.shared.schema import Feature
 from support.policies import (
     EVERY_KIND,
     HOSTILE,
@@ -73,7 +74,7 @@ def test_deep_bins_of_one_feature_get_the_same_arm_in_every_form(feature: Any) -
 
 def test_names_that_are_code_are_only_names_in_every_form() -> None:
     rng = random.Random(5)
-    features = [
+    features: list[Feature] = [
         *(sv.Numeric(name, 0, 1, optional=True) for name in HOSTILE[:3]),
         *(sv.Categorical(name, HOSTILE, other=True) for name in HOSTILE[3:7]),
         *(sv.Boolean(name) for name in HOSTILE[7:]),
