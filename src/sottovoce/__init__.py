@@ -35,6 +35,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from sottovoce.shared import wire
+from sottovoce.shared.amendment import Amendment
 from sottovoce.shared.errors import (
     BudgetSpent,
     ContextError,
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Amendment",
     "AnyLedger",
     "AsyncClient",
     "Audit",

@@ -16,7 +16,7 @@ from factories import experiment
 from sottovoce.device.releases import MOST_BLOCKS, Releases
 from sottovoce.device.transport import Request, Response
 from sottovoce.shared import wire
-from sottovoce.shared.experiment import canonical_json
+from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.release import BinPolicy
 from sottovoce.shared.signed import BLOCK, block_from_json, block_to_json
 from support.fake_server import FakeServer, Key, client_of

@@ -12,7 +12,7 @@ import sottovoce as sv
 from factories import CONTEXT, experiment
 from sottovoce.device.transport import Request, Response
 from sottovoce.shared import wire
-from sottovoce.shared.experiment import canonical_json
+from sottovoce.shared.canonical import canonical_json
 from support.fake_server import (
     ADDRESS,
     FakeClock,

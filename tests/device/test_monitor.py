@@ -11,7 +11,7 @@ from factories import experiment
 from sottovoce.device.monitor import Finding, Monitor
 from sottovoce.device.transport import Request, Response
 from sottovoce.shared import wire
-from sottovoce.shared.experiment import canonical_json
+from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.release import BinPolicy
 from support.commands import run
 from support.fake_server import ADDRESS, FakeServer, client_of, on_loopback

@@ -17,7 +17,7 @@ from recordings.cases import LOGS, SIMULATIONS, Log, Simulation
 from sottovoce import wire
 from sottovoce.lab.environments import Environment, Exponential, Floats, Slope, Symmetric
 from sottovoce.lab.simulation import Auxiliary, Result, simulate
-from sottovoce.shared.experiment import canonical_json
+from sottovoce.shared.canonical import canonical_json
 
 HERE = Path(__file__).parent
 

@@ -16,7 +16,7 @@ from sottovoce.server.diagnosis import DiagnosisCache, DiagnosisSummary, diagnos
 from sottovoce.server.learning import ExperimentLearner
 from sottovoce.server.store.store import Store
 from sottovoce.shared import wire
-from sottovoce.shared.experiment import canonical_json
+from sottovoce.shared.canonical import canonical_json
 from support.whispers import person
 
 CLINIC = sv.Population("clinic-b", 4.0, 500)

@@ -21,7 +21,7 @@ from sottovoce.server.responses import RequestFailed
 from sottovoce.server.settings import ServerSettings
 from sottovoce.server.store.store import LoggedRelease, Store
 from sottovoce.shared import wire
-from sottovoce.shared.experiment import canonical_json
+from sottovoce.shared.canonical import canonical_json
 from support.http import as_json, report_for
 
 SETTINGS = ServerSettings(database="", key=Path(), token="")

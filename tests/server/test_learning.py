@@ -19,8 +19,8 @@ from sottovoce.server.replay import replay
 from sottovoce.server.status import Snapshot
 from sottovoce.server.store.store import LearnerSession, Store
 from sottovoce.shared import wire
+from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.errors import StoreError
-from sottovoce.shared.experiment import canonical_json
 from sottovoce.shared.wire import nonce_of
 from support.databases import KINDS, new_database
 from support.relearning import relearn

@@ -27,7 +27,7 @@ from sottovoce.server.ingest import Ingest
 from sottovoce.server.keys import SigningKey
 from sottovoce.server.store.store import LoggedRelease, Store
 from sottovoce.shared import wire
-from sottovoce.shared.experiment import canonical_json
+from sottovoce.shared.canonical import canonical_json
 from support.histories import World
 from support.spoiled import spoil, verdict
 from support.whispers import person, send

@@ -26,8 +26,8 @@ from sottovoce.server.replay import replay
 from sottovoce.server.store.postgres import LOCK
 from sottovoce.server.store.store import LoggedRelease, Store
 from sottovoce.shared import wire
+from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.errors import Rejection, StoreError
-from sottovoce.shared.experiment import canonical_json
 from support.databases import cluster, new_database
 from support.relearning import relearn
 from support.senders import PAIR, pair, report_of, walking

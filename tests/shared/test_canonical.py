@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import sottovoce as sv
 from factories import grown, whispering
 from sottovoce.shared import wire
-from sottovoce.shared.experiment import canonical_json
+from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.signed import SignedRelease, block_from_json, block_to_json
 
 RELEASE = grown().release()

@@ -24,7 +24,7 @@ from recordings.record import HERE
 from sottovoce import wire
 from sottovoce.device.encode import encode
 from sottovoce.server.keys import SigningKey
-from sottovoce.shared.experiment import canonical_json
+from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.schema import Feature
 from sottovoce.shared.signed import SignedRelease, first_link, last_link
 from sottovoce.shared.whisper import subset

@@ -14,7 +14,8 @@ from sottovoce.device.method import Secret, device_method
 from sottovoce.device.moments import ends_at_a_random_turn
 from sottovoce.device.privatise import outcome_of, privatise
 from sottovoce.shared import check, wire
-from sottovoce.shared.errors import ContextError, DeviceError, must
+from sottovoce.shared.amending import continues
+from sottovoce.shared.errors import ContextError, DeviceError, ForkError, must
 from sottovoce.shared.experiment import TARGET, Experiment
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
@@ -76,11 +77,19 @@ class Device:
         self._release = release
 
     def check(self, release: Release) -> None:
-        """Raise DeviceError unless a release is of the same experiment, with the same ε."""
-        if release.experiment != self._release.experiment:
-            rule = f"be of experiment {self._release.experiment.fingerprint}"
-            came = release.experiment.fingerprint
-            raise DeviceError(must("a release to follow", rule, came))
+        """Raise unless a release is of the same experiment, with all amendments seen so far.
+
+        The fingerprint stands for ε, the populations and the features: no amendment changes them.
+        """
+        now, before = release.experiment, self._release.experiment
+        if now.fingerprint != before.fingerprint:
+            rule = f"be of experiment {before.fingerprint}"
+            raise DeviceError(must("a release to follow", rule, now.fingerprint))
+        if not continues(now, before):
+            raise ForkError(
+                "a release to follow must have all amendments that this device has seen; it has"
+                " others, or fewer"
+            )
 
     @ends_at_a_random_turn
     def choose(self, context: Mapping[str, Any]) -> str:

@@ -26,8 +26,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from sottovoce.lab.sources import source_digest
 from sottovoce.shared import check
+from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.errors import ExperimentError, must
-from sottovoce.shared.experiment import canonical_json
 
 Setting = Mapping[str, Any]
 """Anything that JSON can hold."""

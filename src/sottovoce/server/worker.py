@@ -9,7 +9,8 @@ from sottovoce.server.keys import SigningKey
 from sottovoce.server.settings import ServerSettings
 from sottovoce.server.store.store import Store
 from sottovoce.shared import wire
-from sottovoce.shared.experiment import Experiment, canonical_json
+from sottovoce.shared.canonical import canonical_json
+from sottovoce.shared.experiment import Experiment
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """An experiment: all that is public about it before the first person takes part."""
 
 import hashlib
-import json
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from sottovoce.shared import check
+from sottovoce.shared.amendment import RETIRE_ARM, Amendment, state_after
+from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.durations import duration
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.methods import MethodSettings, settings_from
@@ -71,6 +72,8 @@ class Experiment:
     reward_window: how long after a choice its reward may come, such as "7 days". Every report is
         sent after this time, whether or not there was a reward. Without it, a reward is there at
         once or never.
+    first, amendments: of an experiment that was amended, its first form and what was amended since
+        (``amendment.py``). The other fields then say what holds now; retired arms stay in ``arms``.
     """
 
     arms: Sequence[str]
@@ -84,6 +87,8 @@ class Experiment:
     name: str = "experiment"
     reward: Sequence[float] | str | None = None
     reward_window: str | None = None
+    first: "Experiment | None" = None
+    amendments: tuple[Amendment, ...] = ()
 
     def __post_init__(self) -> None:
         def put(name: str, value: object) -> None:
@@ -152,6 +157,23 @@ class Experiment:
         return reward_scale(self.reward)
 
     @cached_property
+    def retired(self) -> frozenset[int]:
+        """The arms that were retired, by their numbers."""
+        gone = {each.arm for each in self.amendments if each.kind == RETIRE_ARM}
+        return frozenset(k for k, arm in enumerate(self.arms) if arm in gone)
+
+    @cached_property
+    def caps(self) -> dict[int, float]:
+        """How many of a bin's people may get an arm while it is compared, where that is capped."""
+        limits = {each.arm: each.cap for each in self.amendments if each.cap is not None}
+        return {k: limits[arm] for k, arm in enumerate(self.arms) if arm in limits}
+
+    @cached_property
+    def state(self) -> str:
+        """Whether it is running, paused, stopped or archived."""
+        return state_after(self.amendments)
+
+    @cached_property
     def window(self) -> timedelta | None:
         """How long after a choice its reward may come; None if it is there at once or never."""
         if self.reward_window is None:
@@ -165,7 +187,7 @@ class Experiment:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The SHA-256 of all public settings, as 64 hexadecimal digits.
+        """The SHA-256 of all public settings of its first form, as 64 hexadecimal digits.
 
         Devices, ledgers and journals pin the whole of it: two experiments with the same first
         digits are found within minutes.
@@ -185,7 +207,9 @@ class Experiment:
         return names.index(name)
 
     def to_table(self) -> dict[str, Any]:
-        """Write the experiment as ``from_table`` reads it: the keys are those of a TOML file."""
+        """Write the first form as ``from_table`` reads it: the keys are those of a TOML file."""
+        if self.first is not None:
+            return self.first.to_table()
         return {
             "name": self.name,
             "arms": list(self.arms),
@@ -204,7 +228,7 @@ class Experiment:
     @classmethod
     def from_table(cls, table: Any) -> "Experiment":
         """Read what ``to_table`` wrote, or a TOML file's table."""
-        known = {field.name for field in fields(cls)}
+        known = {field.name for field in fields(cls)} - {"first", "amendments"}
         entries = dict(check.known_keys(table, what="an experiment", known=known))
         if missing := sorted({"arms", "context", "epsilon"} - entries.keys()):
             raise ExperimentError(
@@ -246,8 +270,3 @@ def _population_to_table(population: Population) -> dict[str, Any]:
     if population.behaviour is None:
         return table
     return {**table, "behaviour": list(population.behaviour)}
-
-
-def canonical_json(value: Any) -> bytes:
-    """Return the canonical JSON of a value, for fingerprints and for the wire."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()

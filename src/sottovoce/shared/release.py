@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from sottovoce.shared.amending import after_amendments
+from sottovoce.shared.amendment import amendments_from_tables
 from sottovoce.shared.errors import ExperimentError, Rejection, WireError, malformed
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.partition import Partition
@@ -56,6 +58,7 @@ def uniform(path: str, arms: Sequence[int]) -> BinPolicy:
 class Release:
     """What to do in each bin, and which cells to report on.
 
+    experiment: as it is after all amendments so far.
     reward_share: how many of the target's people, of ``SHARES``, are asked for their reward alone
         (``whisper``, where there are auxiliary populations).
     scale_share: how many people, of ``SHARES``, are asked where they are along an axis
@@ -102,9 +105,11 @@ class Release:
 
     def to_table(self) -> dict[str, Any]:
         """Write the release for the wire."""
+        amendments = self.experiment.amendments
         return {
             "version": self.version,
             "experiment": self.experiment.to_table(),
+            **({"amendments": [each.to_table() for each in amendments]} if amendments else {}),
             **self.partition.to_table(),
             "bins": [
                 {
@@ -132,7 +137,9 @@ class Release:
 
         try:
             version, bins, share = table["version"], table["bins"], table.get("reward_share", 0)
-            experiment = Experiment.from_table(table["experiment"])
+            first = Experiment.from_table(table["experiment"])
+            amendments = amendments_from_tables(table.get("amendments", []))
+            experiment = after_amendments(first, amendments)
             levels = experiment.settings.levels_in_sets(experiment)
             partition = Partition.from_table(levels, table["cuts"], table.get("sets", {}))
             partition = replace(partition, scales=_scales(experiment, table.get("scales", {})))
@@ -160,7 +167,7 @@ class Release:
         if [policy.path for policy in policies] != list(partition.leaves()):
             raise WireError(Rejection.MALFORMED, "a release must have one entry for each bin")
         for policy in policies:
-            _check_policy(policy, arms=len(experiment.arms))
+            _check_policy(policy, arms=len(experiment.arms), retired=experiment.retired)
         most = experiment.settings.most_reward_share(experiment)
         if type(share) is not int or not 0 <= share <= most:
             rule = f"be a whole number from 0 to {most}"
@@ -179,12 +186,14 @@ def _scales(experiment: Experiment, table: Any) -> dict[int, Knots]:
     return checked_scales(experiment.dimension, numbers, table)
 
 
-def _check_policy(policy: BinPolicy, *, arms: int) -> None:
+def _check_policy(policy: BinPolicy, *, arms: int, retired: frozenset[int]) -> None:
     named = (*policy.arms, *policy.waiting)
     known = all(type(arm) is int and 0 <= arm < arms for arm in named)
     if not known or not policy.arms or list(policy.live) != sorted(set(named)):
         rule = f"be different and below {arms}"
         raise malformed(f"the arms of bin {policy.path!r}", rule, named)
+    if retired.intersection(named):
+        raise malformed(f"the arms of bin {policy.path!r}", "not be retired", named)
     if list(policy.arms) != sorted(policy.arms) or (policy.waiting and policy.settled):
         rule = "be in order, and none may wait where only one is on offer"
         raise malformed(f"the arms of bin {policy.path!r}", rule, named)

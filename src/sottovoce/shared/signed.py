@@ -19,8 +19,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.errors import Rejection, WireError, malformed
-from sottovoce.shared.experiment import canonical_json
 from sottovoce.shared.wire import (
     NOT_CANONICAL,
     WIRE_VERSION,

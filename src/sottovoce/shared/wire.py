@@ -23,8 +23,8 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any, cast
 
+from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.errors import Rejection, WireError, kind_of, malformed, must
-from sottovoce.shared.experiment import canonical_json
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
 

@@ -9,7 +9,7 @@ import pytest
 import sottovoce as sv
 from factories import LOGGED_SCALE, REWARD, SCALE, experiment, uniform
 from sottovoce.shared import wire
-from sottovoce.shared.experiment import canonical_json
+from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.whisper.questions import Question, most_questions, question_of, questions_of
 from sottovoce.shared.whisper.thresholds import THRESHOLDS

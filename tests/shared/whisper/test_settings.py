@@ -11,7 +11,7 @@ import sottovoce as sv
 from factories import experiment, whispering
 from factories import grown as ldpmab_grown
 from sottovoce.shared import wire
-from sottovoce.shared.experiment import canonical_json
+from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.whisper.questions import Question, question_of
 from support.whispers import each_setting, send
 

@@ -14,8 +14,8 @@ from sottovoce.lab.data.table import Table
 from sottovoce.lab.environments import Floats
 from sottovoce.lab.methods import Begin, baseline_to_table, source_of
 from sottovoce.lab.sweeps import Run, Setting
+from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.errors import ExperimentError, must
-from sottovoce.shared.experiment import canonical_json
 
 METHODS = ("whisper", "ldpmab", "linear", "nn")
 """The methods that are ranked; all are private."""
