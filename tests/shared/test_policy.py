@@ -1,12 +1,15 @@
 import json
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 import sottovoce as sv
-from sottovoce.shared.experiment import canonical_json
+from sottovoce.server.keys import SigningKey
+from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.policy import SignedPolicy, policy_from_json, policy_to_json
 from support.policies import estimates, experiment, released
 
@@ -73,3 +76,12 @@ def test_a_text_that_means_the_same_is_refused(text: str) -> None:
     assert SignedPolicy.from_json(signed).text == text
     with pytest.raises(sv.WireError, match="canonical form"):
         SignedPolicy.from_json(json.dumps(json.loads(signed)).encode())
+
+
+def test_a_policy_is_signed_as_the_specification_says(text: str, tmp_path: Path) -> None:
+    key = SigningKey.create(tmp_path / "my.key")
+    signed = json.loads(key.sign_policy(text).to_json())
+    public = Ed25519PublicKey.from_public_bytes(key.public)
+    said = b"sottovoce policy 1\n" + signed["policy"].encode()
+    public.verify(bytes.fromhex(signed["signature"]), said)
+    assert set(signed) == {"key", "kind", "policy", "signature", "sottovoce"}

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.errors import Rejection, WireError, malformed
-from sottovoce.shared.experiment import canonical_json
 from sottovoce.shared.release import BinPolicy, Cell, Release
 from sottovoce.shared.wire import (
     NOT_CANONICAL,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
+from factories import grown, grown_whisper
 from sottovoce.shared.methods import method_names
 from sottovoce.shared.schema import Feature
 from support.policies import (
@@ -62,6 +63,17 @@ def test_ten_thousand_contexts_get_the_same_arm_from_what_a_learner_has_learned(
     assert len(policy.release.bins) > 1
     given = contexts(policy.release, random.Random(method), 10_000)
     assert len(set(arms(policy, [*given]))) > 1
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [grown(), grown_whisper(), grown_whisper(public_arms=True), grown_whisper(reports=120)],
+    ids=["ldpmab", "whisper", "public arms", "early"],
+)
+def test_bins_that_are_not_settled_give_one_arm_in_every_form(learner: sv.Learner) -> None:
+    release = learner.release()
+    assert release.contested
+    arms(sv.Policy(release), [*contexts(release, random.Random(1), 2_000)])
 
 
 @pytest.mark.parametrize("feature", EVERY_KIND, ids=lambda each: each.name)
