@@ -13,6 +13,7 @@ SottovoceError
 ├── SignatureError      a release that nobody trusted has signed
 ├── ForkError           a release that does not continue the history followed so far
 ├── RowsError           a custodian's file that cannot be used
+├── PolicyError         a policy that cannot be read, or not be exported
 ├── StoreError          the server's database cannot be used just now
 │   ├── StoreDamaged    what the database holds does not follow from its log
 │   └── StoreFull       the database has no room left, and nothing was stored
@@ -110,6 +111,10 @@ class ForkError(SottovoceError):
 
 class RowsError(SottovoceError):
     """A custodian's file that cannot be used."""
+
+
+class PolicyError(SottovoceError):
+    """A policy that cannot be read, or not be exported."""
 
 
 class StoreError(SottovoceError):
