@@ -146,6 +146,8 @@ class Replay(Command, extra="server"):
                 verdict = "agrees" if each.agrees else "DISAGREES"
                 counts = f"{each.reports:,} reports, {each.releases:,} releases"
                 say(f"{each.experiment[:16]} ({each.name}): {counts}: {verdict}")
+                for amendment in each.amendments:
+                    say(f"  {amendment}")
                 for trouble in each.troubles:
                     say(f"  {trouble}")
         if not all(each.agrees for each in results):
