@@ -36,7 +36,12 @@ def test_an_amended_experiment_keeps_its_fingerprint_and_says_what_holds_now() -
     now = amend(now, EXTEND_HORIZON, horizon=5000)
     assert now.fingerprint == first.fingerprint
     assert now.arms == ("control", "reminder", "coach", "game")
-    assert (now.retired, now.caps, now.horizon, now.state) == (frozenset({1}), {3: 0.2}, 5000, "running")
+    assert (now.retired, now.caps, now.horizon, now.state) == (
+        frozenset({1}),
+        {3: 0.2},
+        5000,
+        "running",
+    )
     assert now.populations[0].users == 5000
     assert now.populations[1].behaviour == (0.2, 0.3, 0.5, 0.0)
     assert now.first == first
