@@ -131,6 +131,12 @@ class OneBitEstimator:
         ]
         return [Elimination("", dropped)]
 
+    def amend(self, experiment: Experiment) -> None:
+        """Go on with an amended experiment."""
+        live = self.release.bins[0].arms
+        self.release = _release(experiment, self.release.version + 1, live)
+        self.gate.publish(self.release)
+
     def _publish(self, live: Sequence[int]) -> None:
         self.release = _release(self.release.experiment, self.release.version + 1, live)
         self.gate.publish(self.release)

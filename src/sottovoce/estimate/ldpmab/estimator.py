@@ -109,6 +109,14 @@ class LdpmabEstimator:
             self._matches.clear()
         return events
 
+    def amend(self, experiment: Experiment) -> None:
+        """Go on with an amended experiment."""
+        self._constants = constants(experiment)
+        self.state.totals[0].release += 1
+        self.release = release_of(experiment, self.state)
+        self.gate.publish(self.release)
+        self._matches.clear()
+
     def estimates(self) -> list[CellEstimate]:
         """Return f̃ and r of each contested cell, as the next step would see them."""
         counted = self._scratch.counted

@@ -147,6 +147,13 @@ class WhisperEstimator:
             self.gate.publish(self.release)
         return [dated.event for dated in history_of(self.state, start=events)]
 
+    def amend(self, experiment: Experiment) -> None:
+        """Go on with an amended experiment; the tallies wait for the next step."""
+        self._constants = constants(experiment)
+        self.state.totals[0].release += 1
+        self.release = release_of(experiment, self.state)
+        self.gate.publish(self.release)
+
     def _hand_over_places(self, population: int, number: int, answers: int, total: int) -> None:
         """Hand over where people said they are."""
         question = question_of(number, self.release.experiment)
