@@ -3,7 +3,7 @@
 import asyncio
 import json
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -29,6 +29,9 @@ from sottovoce.shared.experiment import Experiment
 MOST_BYTES = 16 * 1024
 # Others may amend at the same moment: so often it is tried to be the next.
 TRIES = 10
+
+WRONG_STATE, AMENDED_MEANWHILE = "wrong state", "amended meanwhile"
+"""The reasons of a 409."""
 
 
 @endpoint
@@ -115,8 +118,8 @@ def _add(store: Store, first: Experiment, wanted: Wanted) -> tuple[LoggedAmendme
         if wanted.after is not None and wanted.after != count:
             if wanted.after < count and wanted.is_said_by(document_of(logged[wanted.after])):
                 return logged[wanted.after], False  # the same request, sent again
-            error = f"the experiment has {count} amendments by now: look at them, and ask again"
-            raise RequestFailed(409, error)
+            error = f"there are {count} amendments by now: look at them, and ask again"
+            raise RequestFailed(409, error, reason=AMENDED_MEANWHILE)
         text = text_of(_next(experiment_after(first, logged), wanted))
         if store.add_amendment(first.fingerprint, count + 1, text):
             return LoggedAmendment(count + 1, text), True
@@ -132,9 +135,8 @@ def _next(experiment: Experiment, wanted: Wanted) -> Amendment:
     amendment = draft(experiment, wanted.kind, by=wanted.by, made=made, **wanted.about)
     allowed = kinds_in(experiment.state)
     if amendment.kind not in allowed:
-        may = f"only {', '.join(sorted(allowed))}" if allowed else "nothing more"
-        error = f"the experiment is {experiment.state}: {may} may be amended"
-        raise RequestFailed(409, error)
+        may = f"it may be amended by {', '.join(sorted(allowed))}" if allowed else "this is its end"
+        raise RequestFailed(409, f"the experiment is {experiment.state}: {may}", reason=WRONG_STATE)
     amended(experiment, amendment)
     return amendment
 
@@ -142,7 +144,7 @@ def _next(experiment: Experiment, wanted: Wanted) -> Amendment:
 async def _table(
     request: Request,
     worker: Worker,
-    readers: dict[str, Callable[[str], Any]],
+    readers: Mapping[str, Callable[[str], Any]],
     *,
     what: str,
     most: int | None = None,
