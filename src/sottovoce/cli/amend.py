@@ -44,9 +44,9 @@ class Amend(Command, extra="cli"):
     """Change a running experiment: its arms, its horizon, or whether it runs.
 
     CHANGE is add-arm, retire-arm, extend-horizon, pause, resume, stop or archive; ABOUT is the arm
-    or the new horizon. The administrator's token is read from SOTTOVOCE_ADMIN_TOKEN. An amendment is
-    public: every release carries it, with who made it and when. Sent again after a failure, it is
-    not made twice. Exit code 75: the server could not be reached; try again later.
+    or the new horizon. The administrator's token is read from SOTTOVOCE_ADMIN_TOKEN. An amendment
+    is public: every release carries it, with who made it and when. Sent again after a failure, it
+    is not made twice. Exit code 75: the server could not be reached; try again later.
     """
 
     experiment: str = argument(..., "Its fingerprint, or its name if no other has that name.")

@@ -1,13 +1,14 @@
 """Amendments in the database → documents, and what an experiment is after them."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sottovoce.server.store.log import LoggedAmendment
+from sottovoce.server.store.store import Store
 from sottovoce.shared.amending import amended
 from sottovoce.shared.amendment import Amendment
 from sottovoce.shared.canonical import canonical_json
-from sottovoce.shared.errors import ExperimentError, StoreDamaged
+from sottovoce.shared.errors import ExperimentError, StoreDamaged, StoreError
 from sottovoce.shared.experiment import Experiment
 
 
@@ -41,3 +42,17 @@ def experiment_after(experiment: Experiment, logged: Iterable[LoggedAmendment]) 
                 f"amendment {each.number} must follow from those before it; {error}"
             ) from None
     return experiment
+
+
+def as_amended(store: Store, experiments: Sequence[Experiment]) -> list[Experiment]:
+    """Return experiments as they are by now; as they began, where the database cannot tell."""
+    try:
+        known = {fingerprint for fingerprint, _ in store.experiments()}
+        return [
+            experiment_after(each, store.amendments(each.fingerprint))
+            if each.fingerprint in known
+            else each
+            for each in experiments
+        ]
+    except StoreError:
+        return list(experiments)
