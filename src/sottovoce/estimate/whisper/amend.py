@@ -25,14 +25,14 @@ def amend(state: State, before: Constants, now: Constants) -> State:
 
     Its release has the next version.
     """
-    retires = np.flatnonzero(now.retired[: before.arms] & ~before.retired)
+    retires = np.flatnonzero(now.retired[: before.arms] & ~before.retired).tolist()
     if now.arms > before.arms:
         state = with_arms(state, now)
         for arm in range(before.arms, now.arms):
             add(state, now, arm)
     for arm in retires:
-        retire(state, now, int(arm))
-    if now.arms > before.arms or len(retires):
+        retire(state, now, arm)
+    if now.arms > before.arms or retires:
         state.totals[0].amended = state.totals[0].reports
         smooth(state, now)
         compare_again(state, now)
@@ -62,7 +62,7 @@ def retire(state: State, constants: Constants, arm: int) -> None:
     for node in range(nodes):
         if not state.live[node, arm]:
             continue
-        dropped = np.flatnonzero(~state.live[node] & ~constants.retired)
+        dropped = np.flatnonzero(~state.live[node] & ~constants.retired).tolist()
         winners = winners_in(state, parents, node)
         for other in [each for each in dropped if stands_for(state, winners, node, each) == arm]:
             state.live[node, other] = True
@@ -100,7 +100,7 @@ def enter(state: State, nodes: slice, arm: int) -> None:
 
 
 def compare_again(state: State, constants: Constants) -> None:
-    """Look at every bin: which two arms are compared there now, and along which axes?"""
+    """Look at every bin: choose the two arms that are compared there now."""
     totals = state.totals[0]
     varies = np.zeros(constants.dimension)
     totals.contested = 0

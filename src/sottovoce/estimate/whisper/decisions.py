@@ -133,8 +133,9 @@ def paid_for(state: "State", constants: "Constants", node: int, best: int, arm: 
     late = best if state.entered[node, best, 0] > state.entered[node, arm, 0] else arm
     trust = LOGGED_TRUST_CHECKED if state.totals[0].checked else LOGGED_TRUST
     before = state.entered[node, late, 0] + trust * state.entered[node, late, 1]
-    got: float = 2.0 * share_of(constants.caps, arm, best)
-    return got * (people_paid(state, constants) - before)
+    got = 2.0 * share_of(constants.caps, arm, best)
+    paid: float = got * (people_paid(state, constants) - before)
+    return paid
 
 
 def choose_pair(live: Flags, mean: Floats, covariance: Floats, caps: Floats) -> tuple[int, int]:

@@ -38,8 +38,8 @@ class Answers(NamedTuple):
 
     axis: what they are about; -1 for the whole bin. row: of the Hadamard matrix, for levels.
     first, second: the arms that were compared; the first alone where a cell has an arm of its own.
-    told: how many of those in the cell tell of their outcome; all, but where an arm is capped.
     sums (parts,): of the values in each part of the cell.
+    told: how many of those in the cell tell of their outcome; all, but where an arm is capped.
     """
 
     node: int
@@ -48,9 +48,9 @@ class Answers(NamedTuple):
     row: int
     first: int
     second: int
-    told: float
     reports: float
     sums: Any
+    told: float = 1.0
 
 
 class BinShares(NamedTuple):

@@ -93,7 +93,7 @@ def hand_over(
             arm = column if question.ranked else first
             share = told[cell] if question.thinned else 1.0
             answers = Answers(
-                node, tally.population, tally.axis, tally.row, arm, second, share, asked, sums
+                node, tally.population, tally.axis, tally.row, arm, second, asked, sums, share
             )
             add_answers(state, constants, mechanism, question, answers)
 

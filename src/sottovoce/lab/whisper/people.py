@@ -127,7 +127,7 @@ def tells(
         return True
     other = state.pair[node, 0] + state.pair[node, 1] - arm
     told = told_share_of_arm(share_of(constants.caps, arm, other))
-    return rng.random() < told
+    return bool(rng.random() < told)
 
 
 @inlined
