@@ -193,16 +193,17 @@ def test_the_same_reports_and_amendments_at_the_same_places_give_the_same_releas
 ) -> None:
     experiment = make(arms=ARMS[:2], auxiliary=UNKNOWN, epsilon=16.0)
     learner, steps = sv.Learner(experiment), []
-    for step in amended_run(random.Random(5), learner):
-        steps.append(step)
-        if isinstance(step, bytes):
-            assert learner.receive_many([step]) == [None]
+    for each in amended_run(random.Random(5), learner):
+        steps.append(each)
+        if isinstance(each, bytes):
+            assert learner.receive_many([each]) == [None]
         else:
-            amend(learner, step[0], **step[1])
+            amend(learner, each[0], **each[1])
     assert len(learner.experiment.amendments) == 5
     again = sv.Learner(experiment)
     waiting: list[bytes] = []
-    for number, step in enumerate([*steps, None]):
+    ended: list[bytes | tuple[str, Any] | None] = [*steps, None]
+    for number, step in enumerate(ended):
         if isinstance(step, bytes):
             waiting.append(step)
             continue

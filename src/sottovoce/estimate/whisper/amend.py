@@ -23,7 +23,7 @@ from sottovoce.shared.whisper.tuning import REWARD_DEVIATION, SLOPE_DEVIATION
 def amend(state: State, before: Constants, now: Constants) -> State:
     """Return the state after one amendment: with another arm, without one, or as it is.
 
-    Its release has the next version.
+    Its release has the next version. Where there is room, the state is updated in place.
     """
     retires = np.flatnonzero(now.retired[: before.arms] & ~before.retired).tolist()
     if now.arms > before.arms:
