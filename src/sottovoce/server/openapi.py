@@ -294,7 +294,15 @@ def _release() -> Json:
                 "description": "Of each axis with a scale of its own, the knots between 0 and 1.",
             },
         },
-        optional=("amendments", "sets", "reward_share", "ask", "scale_share", "thresholds", "scales"),
+        optional=(
+            "amendments",
+            "sets",
+            "reward_share",
+            "ask",
+            "scale_share",
+            "thresholds",
+            "scales",
+        ),
     )
 
 

@@ -76,7 +76,9 @@ def test_adding_a_migration_is_adding_a_file(store: Store, migrations: Path) -> 
     (migrations / f"{NEXT:04}_more.sql").write_text(
         "CREATE TABLE more (id {number}, thing {bytes});\nINSERT INTO more (thing) VALUES ('x');\n"
     )
-    with pytest.raises(StoreError, match=f"have version {NEXT} of the schema; got {NEXT - 1}: migrate it"):
+    with pytest.raises(
+        StoreError, match=f"have version {NEXT} of the schema; got {NEXT - 1}: migrate it"
+    ):
         store.check()
     store.migrate()
     store.migrate()
