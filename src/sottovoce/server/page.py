@@ -7,6 +7,7 @@ nothing.
 
 import base64
 import hashlib
+import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ from sottovoce.server.status import Event, ExperimentStatus
 from sottovoce.server.store.log import LoggedAmendment
 from sottovoce.shared.amendment import ARCHIVED, PAUSED, STOPPED
 from sottovoce.shared.release import BinPolicy, Release
+from sottovoce.shared.reward import RewardScale
 
 FOLDER = Path(__file__).parent / "templates"
 STYLE = (FOLDER / "page.css").read_text(encoding="utf-8")
@@ -67,8 +69,9 @@ GLOBALS = {
 
 @dataclass(frozen=True, slots=True)
 class LiveArm:
-    """One arm of a contested bin. propensity: None while the arm waits."""
+    """One arm of a contested bin. propensity: None while the arm waits. rewards: their unit."""
 
+    rewards: RewardScale
     index: int
     propensity: float | None
     estimate: float | None
@@ -89,15 +92,17 @@ class LiveArm:
         """Its mean reward."""
         if self.estimate is None or self.radius is None:
             return "not known yet"
-        return f"{self.estimate:.2f} ± {self.radius:.2f}".replace("-", "−")
+        digits = max(0, 2 - math.floor(math.log10(self.rewards.width)))
+        return f"{self.estimate:.{digits}f} ± {self.radius:.{digits}f}".replace("-", "−")
 
     @property
     def bar(self) -> tuple[float, float, float] | None:
-        """The two ends of its interval and the middle between them, in per cent of [0, 1]."""
+        """The two ends of its interval and the middle, in per cent of what rewards can be."""
         if self.estimate is None or self.radius is None:
             return None
         ends = (self.estimate + side * self.radius for side in (-1, 0, 1))
-        low, middle, high = (100 * min(max(end, 0.0), 1.0) for end in ends)
+        shares = ((end - self.rewards.low) / self.rewards.width for end in ends)
+        low, middle, high = (100 * min(max(share, 0.0), 1.0) for share in shares)
         return low, middle, high
 
 
@@ -204,13 +209,13 @@ def _asked_about(release: Release) -> list[tuple[str, float]]:
 def _live_arms(status: ExperimentStatus) -> Callable[[BinPolicy], list[LiveArm]]:
     estimates = status.snapshot.estimates
     known = {(each.path, each.arm): (each.estimate, each.radius) for each in estimates}
-    arms = status.release.experiment.arms
+    arms, rewards = status.release.experiment.arms, status.release.experiment.rewards
 
     def live_arms(policy: BinPolicy) -> list[LiveArm]:
         propensities = dict(zip(policy.arms, policy.propensities, strict=True))
         unknown = (None, None)
         cells = [(arm, known.get((policy.path, arms[arm]), unknown)) for arm in policy.live]
-        return [LiveArm(arm, propensities.get(arm), *numbers) for arm, numbers in cells]
+        return [LiveArm(rewards, arm, propensities.get(arm), *numbers) for arm, numbers in cells]
 
     return live_arms
 

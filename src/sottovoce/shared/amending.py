@@ -57,7 +57,7 @@ def amended(experiment: Experiment, amendment: Amendment) -> Experiment:
             raise ExperimentError(must("an extended horizon", rule, horizon))
         experiment = replace(experiment, horizon=horizon)
     amendments = (*experiment.amendments, amendment)
-    return replace(experiment, first=experiment.first or before, amendments=amendments)
+    return replace(experiment, first=before.first_form, amendments=amendments)
 
 
 def after_amendments(first: Experiment, amendments: Iterable[Amendment]) -> Experiment:
@@ -71,10 +71,10 @@ def after_amendments(first: Experiment, amendments: Iterable[Amendment]) -> Expe
 def continues(now: Experiment, before: Experiment) -> bool:
     """Say whether what holds now is what held before, with all of its amendments and perhaps more.
 
-    The fingerprint stands for all that no amendment can change.
+    No amendment changes the first form, in which ε, the populations and the features are.
     """
-    count = len(before.amendments)
-    return now.fingerprint == before.fingerprint and now.amendments[:count] == before.amendments
+    is_the_same = now.first_form == before.first_form
+    return is_the_same and now.amendments[: len(before.amendments)] == before.amendments
 
 
 def kinds_in(state: str) -> frozenset[str]:
