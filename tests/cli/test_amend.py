@@ -12,8 +12,10 @@ import pytest
 from factories import experiment
 from sottovoce.cli import administrator
 from sottovoce.cli.amend import _share
+from sottovoce.device.transport import send
 from sottovoce.lab.local_server import LocalServer
 from sottovoce.shared.amendment import state_after
+from sottovoce.shared.errors import TransportError
 from support.commands import Done, run
 from support.http import TOKEN, ask, get, release_of, serving, until
 
@@ -137,14 +139,14 @@ def test_no_server_is_another_end(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_answer_that_got_lost_is_asked_for_again(
     server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    send, posts = administrator.send, [0]
+    posts = [0]
 
     def lossy(request: Any) -> Any:
         answer = send(request)
         if request.method == "POST":
             posts[0] += 1
             if posts[0] < 3:
-                raise administrator.TransportError("as a test has it")
+                raise TransportError("as a test has it")
         return answer
 
     monkeypatch.setattr(administrator, "send", lossy)

@@ -154,7 +154,7 @@ def test_who_may_take_part_after_which_amendment(server: LocalServer) -> None:
     amended(server, "stop")
     assert post(server, report_for(first)).json() == receipt(stored=1)
     for kind in ("pause", "resume", "stop", "extend horizon"):
-        about = {"horizon": 10**6} if kind == "extend horizon" else {}
+        about: dict[str, Any] = {"horizon": 10**6} if kind == "extend horizon" else {}
         answer = amend(server, kind, **about)
         assert (kind, answer.status, answer.json()["reason"]) == (kind, 409, "wrong state")
         assert "stopped" in answer.json()["error"]
@@ -278,7 +278,7 @@ def test_requests_that_are_for_nobody(lasting: LocalServer) -> None:
     unknown = f"/experiments/{'0' * 64}/amendments"
     for method in ("GET", "POST"):
         answer = ask(lasting, method, unknown, body=body, kind=JSON, headers=ADMIN)
-        assert (answer.status, answer.json()["reason"]) == (404, "unknown experiment")
+        assert (answer.status, answer.json()["reason"]) == (404, "no such experiment")
     # Without a token nobody learns whether it is there.
     assert ask(lasting, "POST", unknown, body=body, kind=JSON).status == 401
     assert ask(lasting, "PUT", path_of(), headers=ADMIN).status == 405
@@ -314,7 +314,7 @@ def test_a_name_leads_to_the_one_experiment_that_has_it(lasting: LocalServer) ->
     nobody = get(lasting, "/experiments/running")
     assert (nobody.status, nobody.json()) == (
         404,
-        {"error": "there is no such experiment here", "reason": "unknown experiment"},
+        {"error": "there is no such experiment here", "reason": "no such experiment"},
     )
     # Programs have to know the fingerprint.
     assert get(lasting, "/experiments/walking/status").status == 404

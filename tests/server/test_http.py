@@ -182,7 +182,7 @@ def test_experiments_that_are_not_there(server: LocalServer, page: str, name: st
     assert answer.status == 404
     assert answer.json() == {
         "error": "there is no such experiment here",
-        "reason": "unknown experiment",
+        "reason": "no such experiment",
     }
 
 

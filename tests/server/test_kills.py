@@ -139,8 +139,7 @@ def test_on_postgres_no_amendment_is_lost_or_made_twice(tmp_path: Path, rounds: 
         with Service(tmp_path, WALKING, database=database, workers=2) as service:
             service.wait_until_ready()
             kills = [
-                *(lambda name=name: service.kill(name) for name in ("watcher", "learner")),
-                partial(service.kill, "learner"),
+                *(partial(service.kill, name) for name in ("watcher", "learner", "worker 2")),
                 partial(crash, kill_all),
                 partial(crash, stop_at_once),
             ]

@@ -25,7 +25,7 @@ CHANGES = {kind.replace(" ", "-"): kind for kind in KINDS}
 # What can never be taken back, and what it means: asked before it is done.
 FOR_GOOD = {
     RETIRE_ARM: "Nobody will get {arm!r} any more, and it cannot come back.",
-    STOP: "Stopping is for good: nothing is decided any more, and nobody new takes part.",
+    STOP: "Stopping is for good: nobody reports any more, and nothing is decided.",
     ARCHIVE: "Archiving is for good: reports are refused, also those that are on their way.",
 }
 # What it means for people, once it is in force.
@@ -33,9 +33,9 @@ MEANING = {
     ADD_ARM: "Devices follow within about an hour; from then on some people get {arm!r}.",
     RETIRE_ARM: "Devices follow within about an hour; until then some people still get {arm!r}.",
     EXTEND_HORIZON: "Nothing changes for people; the learner takes longer to decide.",
-    PAUSE: "Devices follow within about an hour. Reports that come are kept; nothing is decided.",
-    RESUME: "Devices follow within about an hour. The learner goes on with all reports so far.",
-    STOP: "Devices follow within about an hour. Reports that are on their way are kept.",
+    PAUSE: "Devices follow within about an hour: people get arms as before, and nobody reports.",
+    RESUME: "Devices follow within about an hour. The learner goes on with all that it knows.",
+    STOP: "Devices follow within about an hour: people get arms as before, and nobody reports.",
     ARCHIVE: "Reports are refused from now on. The releases and the status page stay.",
 }
 

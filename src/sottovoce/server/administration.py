@@ -61,7 +61,7 @@ async def amend(request: Request, worker: Worker) -> Response:
     try:
         wanted = Wanted.from_table(table)
         experiment = current.release.experiment
-        first = experiment.first or experiment
+        first = experiment.first_form
         logged, is_new = await asyncio.to_thread(_add, worker.store, first, wanted)
     except ExperimentError as error:
         raise RequestFailed(422, error.requirement) from None

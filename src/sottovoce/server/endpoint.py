@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
-UNKNOWN_EXPERIMENT = "unknown experiment"
+NO_SUCH_EXPERIMENT = "no such experiment"
 """The reason of a 404 by which a client tells a wrong fingerprint from a wrong address."""
 
 
@@ -64,13 +64,13 @@ async def current_of(request: Request, worker: Worker) -> Current:
         await worker.ingest.refresh()
         current = worker.catalogue.current.get(fingerprint)
     if current is None:
-        raise unknown_experiment()
+        raise no_such_experiment()
     return current
 
 
-def unknown_experiment() -> RequestFailed:
+def no_such_experiment() -> RequestFailed:
     """Return the error for an experiment that is not here."""
-    return RequestFailed(404, "there is no such experiment here", reason=UNKNOWN_EXPERIMENT)
+    return RequestFailed(404, "there is no such experiment here", reason=NO_SUCH_EXPERIMENT)
 
 
 async def status_for(request: Request, worker: Worker) -> ExperimentStatus:

@@ -13,9 +13,9 @@ from sottovoce.server.endpoint import (
     as_page,
     current_of,
     endpoint,
+    no_such_experiment,
     status_for,
     status_of,
-    unknown_experiment,
 )
 from sottovoce.server.responses import RequestFailed, as_json
 from sottovoce.server.status import ExperimentStatus
@@ -65,7 +65,7 @@ def _named(name: str, worker: Worker) -> str:
     if len(found) > 1:
         raise RequestFailed(404, "several experiments have this name: see /", reason=AMBIGUOUS)
     if not found:
-        raise unknown_experiment()
+        raise no_such_experiment()
     return found[0]
 
 

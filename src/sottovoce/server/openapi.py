@@ -326,7 +326,7 @@ def _amendment(**more: Json) -> Json:
 
 def _schemas() -> Json:
     state = {"enum": [RUNNING, PAUSED, STOPPED, ARCHIVED]}
-    experiment = {
+    experiment: Json = {
         "experiment": _FINGERPRINT,
         "name": _TEXT,
         "state": state,

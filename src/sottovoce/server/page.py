@@ -120,8 +120,10 @@ class AmendmentRow:
 
 # What it means for people that an experiment is not running.
 NOTES = {
-    PAUSED: "Paused: nothing is decided until it goes on. Reports that come are kept.",
-    STOPPED: "Stopped for good: nothing is decided any more. Reports that come are kept.",
+    PAUSED: "Paused: people get arms as before, and nobody reports. Nothing is decided until it"
+    " goes on.",
+    STOPPED: "Stopped for good: people get arms as before, and nobody reports. Nothing is decided"
+    " any more.",
     ARCHIVED: "Archived: it has ended, and reports are refused.",
 }
 
