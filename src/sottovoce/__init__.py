@@ -82,13 +82,22 @@ if TYPE_CHECKING:
     from sottovoce.device.session import ClientSettings
     from sottovoce.device.transport import Request, Response
     from sottovoce.estimate.diagnosis import Audit, Diagnosis, Source
-    from sottovoce.estimate.history import BeganAnew, Certificate, DatedEvent, Elimination, Split
+    from sottovoce.estimate.history import (
+        Amended,
+        BeganAnew,
+        Certificate,
+        DatedEvent,
+        Elimination,
+        Retirement,
+        Split,
+    )
     from sottovoce.estimate.learner import Learner, Status
     from sottovoce.estimate.method import CellEstimate
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Amended",
     "Amendment",
     "AnyLedger",
     "AsyncClient",
@@ -135,6 +144,7 @@ __all__ = [
     "ReportRejected",
     "Request",
     "Response",
+    "Retirement",
     "RewardError",
     "RewardScale",
     "RowsError",
@@ -163,7 +173,9 @@ _MODULES = {
     "sottovoce.device.session": "ClientSettings",
     "sottovoce.device.transport": "Request Response",
     "sottovoce.estimate.diagnosis": "Audit Diagnosis Source",
-    "sottovoce.estimate.history": "BeganAnew Certificate DatedEvent Elimination Split",
+    "sottovoce.estimate.history": (
+        "Amended BeganAnew Certificate DatedEvent Elimination Retirement Split"
+    ),
     "sottovoce.estimate.learner": "Learner Status",
     "sottovoce.estimate.method": "CellEstimate",
 }

@@ -15,7 +15,8 @@ Floats = NDArray[np.float64]
 SEEDS = range(12)
 
 TOTALS = [
-    *("nodes", "contested", "events", "release", "reports", "served", "smoothed", "reward_share"),
+    *("nodes", "contested", "events", "release", "reports", "served", "smoothed"),
+    *("amended", "places", "reward_share"),
     "scale_share",
     *("paid", "target"),
     *("rows_paid", "checked", "misled", "verdict", "first_release"),

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from sottovoce import __version__
+from sottovoce.cli.amend import Amend
 from sottovoce.cli.app import add, say
 from sottovoce.cli.audit import Audit
 from sottovoce.cli.bench import Regret, Service, Speed
@@ -38,7 +39,7 @@ def sottovoce(
     """Learn which option suits which person without collecting anything about that person."""
 
 
-add(app, Demo, Serve, Replay, Key, Contribute, Receipt, Monitor, Export, Audit)
+add(app, Demo, Serve, Amend, Replay, Key, Contribute, Receipt, Monitor, Export, Audit)
 add(app, Simulate, Compare, Reproduce)
 add(bench, Speed, Service, Regret)
 app.add_typer(bench, name="bench")

@@ -5,6 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from sottovoce.estimate.tree import node_paths
+from sottovoce.shared.amendment import Amendment
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,33 @@ class BeganAnew:
     anew: bool = True
 
 
-Event = Elimination | Split | BeganAnew
+@dataclass(frozen=True, slots=True)
+class Amended:
+    """The operator amended the experiment.
+
+    release: the first one with the amendment.
+    """
+
+    release: int
+    amendment: Amendment
+    path: str = ""
+
+
+Event = Elimination | Split | BeganAnew | Amended
+
+
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """Why an arm is no longer on offer anywhere: the operator retired it.
+
+    release: the first one without the arm. by, made: who retired it, and when, as the amendment
+        says.
+    """
+
+    release: int
+    arm: str
+    by: str
+    made: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,25 @@ from typing import Any
 
 from sottovoce.estimate.diagnosis import Diagnosis
 from sottovoce.estimate.gate import AT_ONCE, Batch
-from sottovoce.estimate.history import BeganAnew, Certificate, DatedEvent, Elimination, Event, Split
+from sottovoce.estimate.history import (
+    Amended,
+    BeganAnew,
+    Certificate,
+    DatedEvent,
+    Elimination,
+    Event,
+    Retirement,
+    Split,
+)
 from sottovoce.estimate.method import CellEstimate, Estimator, learner_method
+from sottovoce.shared.amending import amended
+from sottovoce.shared.amendment import RETIRE_ARM, RUNNING, Amendment
 from sottovoce.shared.errors import Rejection, StateError, must
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
 
-STATE_VERSION = 8
+STATE_VERSION = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +51,8 @@ class Learner:
 
     Reports of any population come in any order. After every ``release_every`` of them the
     learner looks at its sums, drops the arms that lose, splits the bins that are known well
-    enough, and publishes the next release if anything changed.
+    enough, and publishes the next release if anything changed. While the experiment is paused, and
+    after it was stopped, reports are counted and no step is taken.
     """
 
     def __init__(self, experiment: Experiment) -> None:
@@ -75,6 +87,17 @@ class Learner:
             verdicts += piece
         return verdicts
 
+    def amend(self, amendment: Amendment) -> None:
+        """Amend the experiment and publish the next release, or raise ExperimentError.
+
+        The learner goes on with all that it knows. An amendment that is refused changes nothing.
+        """
+        experiment = amended(self.experiment, amendment)
+        self._estimator.amend(experiment)
+        self.experiment = experiment
+        event = Amended(self.release().version, amendment)
+        self._history.append(DatedEvent(sum(self._reports), event))
+
     def status(self) -> Status:
         """Return how far the learner has come."""
         release = self.release()
@@ -98,13 +121,22 @@ class Learner:
         """Return why each arm was dropped, where the method can tell."""
         return self._estimator.certificates()
 
+    def retirements(self) -> tuple[Retirement, ...]:
+        """Return who retired which arm, and when."""
+        made = [dated.event for dated in self._history if isinstance(dated.event, Amended)]
+        return tuple(
+            Retirement(each.release, arm, each.amendment.by, each.amendment.made)
+            for each in made
+            if each.amendment.kind == RETIRE_ARM and (arm := each.amendment.arm)
+        )
+
     def diagnosis(self) -> Diagnosis:
         """Say what each auxiliary population brings, and whether it seems to mislead."""
         diagnosis = self._estimator.diagnose(self._reports)
         return diagnosis.counted_as(self.experiment.rewards)
 
     def history(self) -> tuple[DatedEvent, ...]:
-        """Every elimination and cut so far, with the number of reports by then."""
+        """Every elimination, cut and amendment so far, with the number of reports by then."""
         return tuple(self._history)
 
     def to_json(self) -> str:
@@ -157,6 +189,9 @@ class Learner:
         self._late_reports = int(table["late_reports"])
         self._dropped_cells = int(table["dropped_cells"])
         self._history = [_dated(entry) for entry in table["history"]]
+        made = [each.event for each in self._history if isinstance(each.event, Amended)]
+        if tuple(each.amendment for each in made) != self.experiment.amendments:
+            raise ValueError("its amendments are not those of its release")
         if len(self._reports) != len(self.experiment.populations):
             raise ValueError("its counts do not fit its populations")
         if min(*self._reports, self._late_reports, self._dropped_cells) < 0:
@@ -171,7 +206,8 @@ class Learner:
             self._dropped_cells += self._estimator.absorb(batch)
             self._reports[batch.report.population] += batch.count
         total = sum(self._reports)
-        if batches and total % self.experiment.release_every == 0:
+        due = total % self.experiment.release_every == 0 and self.experiment.state == RUNNING
+        if batches and due:
             events = self._estimator.step()
             self._history += [DatedEvent(total, event) for event in events]
 
@@ -185,6 +221,8 @@ def _dated(entry: dict[str, Any]) -> DatedEvent:
         event = Split(str(entry["path"]), int(entry["axis"]))
     elif entry["kind"] == "BeganAnew":
         event = BeganAnew()
+    elif entry["kind"] == "Amended":
+        event = Amended(int(entry["release"]), Amendment.from_table(entry["amendment"]))
     else:
         raise ValueError("its history has an event of an unknown kind")
     return DatedEvent(reports, event)

@@ -51,6 +51,9 @@ class Estimator(Protocol):
     def step(self) -> list[Event]:
         """Drop arms and split bins; publish the next release if anything changed."""
 
+    def amend(self, experiment: Experiment) -> None:
+        """Go on with an experiment after one more amendment; publish the next release at once."""
+
     def estimates(self) -> list[CellEstimate]:
         """Return what is known of each contested cell."""
 

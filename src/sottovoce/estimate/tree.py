@@ -110,9 +110,12 @@ def leaves_of(tree: Tree, paths: Sequence[str]) -> list[int]:
 
 
 def copy_into(larger: Any, state: Any) -> None:
-    """Copy all arrays of a state into those of a larger one; tuples within tuples, too."""
+    """Copy all arrays of a state into those of a larger one; tuples within tuples, too.
+
+    They may be longer along any of their axes, and hold what they held at the same places.
+    """
     for new, old in zip(larger, state, strict=True):
         if isinstance(old, tuple):
             copy_into(new, old)
         else:
-            new[: len(old)] = old
+            new[tuple(slice(size) for size in old.shape)] = old

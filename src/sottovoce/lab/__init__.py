@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from sottovoce.shared.extras import load
 
 if TYPE_CHECKING:
+    from sottovoce.lab.amendments import AmendedAfter
     from sottovoce.lab.baselines import Abse, Linear, Neural
     from sottovoce.lab.comparison import Compared, Effort, compare
     from sottovoce.lab.data.playing import play, reward_at
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Abse",
+    "AmendedAfter",
     "Auxiliary",
     "Compared",
     "DataSet",
@@ -86,6 +88,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "sottovoce.lab.amendments": "AmendedAfter",
     "sottovoce.lab.baselines": "Abse Linear Neural",
     "sottovoce.lab.comparison": "Compared Effort compare",
     "sottovoce.lab.data.playing": "play reward_at",

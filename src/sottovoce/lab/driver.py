@@ -3,12 +3,13 @@
 It draws the people, finds the next step boundary, counts the regret, writes the trace down and asks
 for a step after every ``release_every`` people or rows. A policy supplies what is its own.
 
-**A policy of your own** is any object with two methods; two more are optional:
+**A policy of your own** is any object with two methods; three more are optional:
 
     serve(people, rng) -> arms            give each person an arm, and learn what it brings
     probabilities(points) -> (P, K)       the chance of each arm at some points of [0, 1]^d
     contribute(rows, population, rng)     learn from logged rows; without it they are left out
     step()                                after every ``release_every`` people or rows
+    amend(experiment)                     go on with an amended experiment
 
 ``serve`` gets all people until the next step at once. An honest policy reads their ``contexts``
 (n, d) and what ``people.rewards(arms, rng)`` brings; it leaves their ``means`` alone. Anything that
@@ -144,6 +145,15 @@ class Driver:
         self.reports = [0] * populations
         self._driven: Any = policy if hasattr(policy, "loop") else _Plain(policy)
         self._counts[WAITING] = 0
+
+    def amend(self, experiment: Experiment) -> None:
+        """Let the policy go on with an amended experiment."""
+        policy: Any = self.policy
+        if not hasattr(policy, "amend"):
+            came = f"a {type(policy).__name__} without amend"
+            raise ExperimentError(must("a policy of an amended experiment", "have amend", came))
+        policy.amend(experiment)
+        self._arms = len(experiment.arms)
 
     @property
     def served(self) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from sottovoce.estimate.diagnosis import Diagnosis
 from sottovoce.estimate.history import DatedEvent
 from sottovoce.estimate.learner import Learner
+from sottovoce.lab.amendments import AmendedAfter, arms_at_first, offered
 from sottovoce.lab.driver import AnyPolicy, Driver
 from sottovoce.lab.environments import (
     Counts,
@@ -63,6 +64,8 @@ class SimulateOptions(PlayOptions, total=False):
     """What ``simulate`` may be given besides, and explains."""
 
     auxiliary: Sequence[Auxiliary]
+    amendments: Sequence[AmendedAfter]
+    horizon: int | None
     not_private_leaking_noise: bool
 
 
@@ -75,6 +78,8 @@ class _Options:
     heed: bool = False
     points: Sequence[Sequence[float]] = ()
     auxiliary: Sequence[Auxiliary] = ()
+    amendments: Sequence[AmendedAfter] = ()
+    horizon: int | None = None
     not_private_leaking_noise: bool = False
 
 
@@ -154,6 +159,9 @@ def simulate(
         ``lab.driver``).
     release_every: reports between two releases, 100 if nobody says.
     auxiliary: logged data that is played before the target.
+    amendments: what changes after how many people. Regret is counted against the arms that there
+        are at the time.
+    horizon: how many people the method expects; n if nobody says.
     order: in which the auxiliary populations come: as they were given, or, by ``auto``, those
         first whose rows tell most, by what is known before they come (ε and exploration).
     heed: let the diagnosis be looked at as people come, and go on without auxiliary data, with a
@@ -168,17 +176,18 @@ def simulate(
     chosen = _Options(**options)
     check.whole_number(n, what="n", least=1)
     played = method_of(method)
+    arms = arms_at_first(environment, chosen.amendments)
     experiment = Experiment(
-        arms=[f"arm {k}" for k in range(environment.arms)],
+        arms=[f"arm {k}" for k in range(arms)],
         context=schema_of(environment),
         epsilon=epsilon,
-        horizon=n,
+        horizon=n if chosen.horizon is None else chosen.horizon,
         auxiliary=[
             Population(
                 each.name or f"auxiliary {m}",
                 each.epsilon,
                 each.users,
-                behaviour(environment.arms, each.kappa).tolist() if each.known else None,
+                behaviour(arms, each.kappa).tolist() if each.known else None,
             )
             for m, each in enumerate(chosen.auxiliary, start=1)
         ],
@@ -196,20 +205,33 @@ def simulate(
     driver = Driver(policy, experiment, points)
     for m in _order(experiment, chosen.order):
         rows = chosen.auxiliary[m]
-        logged = behaviour(environment.arms, rows.kappa)
-        driver.contribute(worlds[m], rows.users, behaviour=logged, population=m + 1)
+        logged, world = behaviour(arms, rows.kappa), offered(worlds[m], experiment)
+        driver.contribute(world, rows.users, behaviour=logged, population=m + 1)
     heeded, warning = None, None
     if chosen.heed:
+        if chosen.amendments:
+            raise ExperimentError(must("heed", "be asked without amendments", "some"))
         heeded, warning = _serve_until_warned(driver, experiment, environment)
     if warning is not None:
         alone = replace(experiment, auxiliary=(), horizon=max(1, n - driver.served))
         driver.change_policy(played.begin(alone), populations=1)
+    experiments = [(0, experiment)]
+    for each in chosen.amendments:
+        if not driver.served <= each.people < n:
+            rule = f"come before the last of {n} people"
+            raise ExperimentError(must("an amendment", rule, f"after {each.people}"))
+        if driver.served < each.people:
+            driver.serve(offered(environment, experiment), each.people - driver.served)
+        experiment = each.made(experiment)
+        driver.amend(experiment)
+        experiments.append((each.people, experiment))
     if driver.served < n:
-        driver.serve(environment, n - driver.served)
+        driver.serve(offered(environment, experiment), n - driver.served)
     people = np.concatenate(driver.people)
     since_last = np.diff(people, prepend=0)[:, np.newaxis, np.newaxis]
-    pulls = np.concatenate(driver.policies) * since_last
-    lost = _losses(environment, points, since=people - since_last[:, 0, 0])
+    policies = [_padded(each, environment.arms) for each in driver.policies]
+    pulls = np.concatenate(policies) * since_last
+    lost = _losses(environment, experiments, points, since=people - since_last[:, 0, 0])
     return Result(
         people=people,
         regret=np.concatenate(driver.regret),
@@ -224,15 +246,31 @@ def simulate(
     )
 
 
-def _losses(environment: Environment, points: Floats, *, since: Counts) -> Floats:
+def _padded(policies: Floats, arms: int) -> Floats:
+    """Return policies with a column for each arm that came later, (R, P, K)."""
+    return np.pad(policies, ((0, 0), (0, 0), (0, arms - policies.shape[2])))
+
+
+def _losses(
+    environment: Environment,
+    experiments: Sequence[tuple[int, Experiment]],
+    points: Floats,
+    *,
+    since: Counts,
+) -> Floats:
     """Return what each arm loses at each point in each release, (R, P, K); or (1, P, K) for all.
 
+    experiments: each with the number of people who had come before it.
     since: how many people had come when each release began.
     """
-    changing = hasattr(environment, "at")
-    worlds = [world_at(environment, int(each)) for each in (since if changing else since[:1])]
-    means = np.stack([means_at(world, points) for world in worlds])
-    return np.asarray(means.max(axis=2, keepdims=True) - means)
+    changing = hasattr(environment, "at") or len(experiments) > 1
+    means = []
+    for people in since if changing else since[:1]:
+        now = [experiment for began, experiment in experiments if began <= people][-1]
+        here = means_at(world_at(offered(environment, now), int(people)), points)
+        means.append(np.pad(here, ((0, 0), (0, environment.arms - here.shape[1]))))
+    stacked = np.stack(means)
+    return np.asarray(stacked.max(axis=2, keepdims=True) - stacked)
 
 
 def _world_of(auxiliary: Auxiliary, target: Environment) -> Environment:

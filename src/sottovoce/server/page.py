@@ -1,4 +1,4 @@
-"""The status page of one experiment: plain HTML, no script, nothing from elsewhere.
+"""The page of all experiments, and the status page of each: plain HTML, no script, no other files.
 
 Names of arms, features and populations are whatever the experiment's owner chose: the templates
 escape every one. The page also carries a policy by which a browser would run no script and load
@@ -17,6 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from sottovoce.estimate.history import Certificate
+from sottovoce.server.amendments import document_of
 from sottovoce.server.bin_map import map_of
 from sottovoce.server.diagnosis import AuditSummary, SourceSummary
 from sottovoce.server.extents import extents_of
@@ -34,6 +35,8 @@ from sottovoce.server.formatting import (
     worth,
 )
 from sottovoce.server.status import Event, ExperimentStatus
+from sottovoce.server.store.log import LoggedAmendment
+from sottovoce.shared.amendment import ARCHIVED, PAUSED, STOPPED
 from sottovoce.shared.release import BinPolicy, Release
 from sottovoce.shared.reward import RewardScale
 
@@ -56,6 +59,7 @@ GLOBALS = {
         ("estimates", "estimates"),
         ("certificates", "certificates"),
         ("diagnosis", "diagnosis"),
+        ("amendments", "amendments"),
         ("releases/current", "release"),
     ),
     "style": Markup(STYLE),  # noqa: S704  ours, and as it is in the hash
@@ -102,14 +106,43 @@ class LiveArm:
         return low, middle, high
 
 
+@dataclass(frozen=True, slots=True)
+class AmendmentRow:
+    """One amendment. release, position: None while it waits for the learner."""
+
+    number: int
+    made: str
+    by: str
+    words: str
+    release: int | None
+    position: int | None
+
+
+# What it means for people that an experiment is not running.
+NOTES = {
+    PAUSED: "Paused: people get arms as before, and nobody reports. Nothing is decided until it"
+    " goes on.",
+    STOPPED: "Stopped for good: people get arms as before, and nobody reports. Nothing is decided"
+    " any more.",
+    ARCHIVED: "Archived: it has ended, and reports are refused.",
+}
+
+
+def render_index(statuses: Sequence[ExperimentStatus]) -> str:
+    """Write the page of all experiments."""
+    return _INDEX.render(statuses=statuses, people=lambda status: status.people)
+
+
 def render(status: ExperimentStatus) -> str:
-    """Write the page."""
+    """Write the page of an experiment."""
     release, bins = status.release, bins_of(status.release)
     return _PAGE.render(
         status=status,
         experiment=release.experiment,
         method=release.experiment.settings,
         figures=_figures(status),
+        note=NOTES.get(release.experiment.state),
+        amendments=[_row_of(each) for each in reversed(status.amendments)],
         diagnosis=status.diagnosis,
         bins=bins,
         bin_map=map_of(release),
@@ -119,6 +152,13 @@ def render(status: ExperimentStatus) -> str:
         live_arms=_live_arms(status),
         decisions=_decisions(status),
     )
+
+
+def _row_of(logged: LoggedAmendment) -> AmendmentRow:
+    document = document_of(logged)
+    made = document.made.replace("T", " ").removesuffix(":00Z").removesuffix("Z") + " UTC"
+    where = logged.version, logged.position
+    return AmendmentRow(logged.number, made, document.by, str(document), *where)
 
 
 def verdict(source: SourceSummary, audit: AuditSummary | None) -> str:
@@ -202,6 +242,8 @@ def _decisions(status: ExperimentStatus) -> list[tuple[str, str]]:
 
 
 def _event(release: Release, event: Event, certificates: Sequence[Certificate]) -> str:
+    if event.words:
+        return event.words
     if event.anew:
         return "began anew, with one bin and all options: what had been learned misled people"
     if event.axis is not None:
@@ -251,3 +293,4 @@ _TEMPLATES.filters |= {"thousands": "{:,}".format} | {
     each.__name__: each for each in (decimal, fixed, largest, odds, percent, worth)
 }
 _PAGE = _TEMPLATES.get_template("page.html")
+_INDEX = _TEMPLATES.get_template("index.html")

@@ -77,6 +77,16 @@ def continues(now: Experiment, before: Experiment) -> bool:
     return is_the_same and now.amendments[: len(before.amendments)] == before.amendments
 
 
+def kinds_in(state: str) -> frozenset[str]:
+    """Return the kinds of amendments that may come to an experiment in a state."""
+    return {
+        RUNNING: frozenset(KINDS) - {RESUME},
+        PAUSED: frozenset(KINDS) - {PAUSE},
+        STOPPED: frozenset({ARCHIVE}),
+        ARCHIVED: frozenset[str](),
+    }[state]
+
+
 def _check_order(experiment: Experiment, amendment: Amendment) -> None:
     """Check that an amendment follows the last one, and may come in this state."""
     if amendment.before != _last_hash(experiment):
@@ -85,13 +95,7 @@ def _check_order(experiment: Experiment, amendment: Amendment) -> None:
     if experiment.amendments and amendment.made < experiment.amendments[-1].made:
         last = experiment.amendments[-1].made
         raise ExperimentError(must("an amendment", f"not be older than {last}", amendment.made))
-    state = experiment.state
-    allowed = {
-        RUNNING: KINDS.keys() - {RESUME},
-        PAUSED: KINDS.keys() - {PAUSE},
-        STOPPED: {ARCHIVE},
-        ARCHIVED: set[str](),
-    }[state]
+    state, allowed = experiment.state, kinds_in(experiment.state)
     if amendment.kind not in allowed:
         rule = f"be one of {sorted(allowed)}" if allowed else "not come any more"
         raise ExperimentError(

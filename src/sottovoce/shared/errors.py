@@ -149,6 +149,7 @@ class Rejection(Enum):
     MALFORMED = "malformed"
     TRUNCATED = "truncated"
     NEWER_WIRE = "newer wire version"
+    ARCHIVED = "archived"
 
 
 class Refused(SottovoceError):

@@ -28,23 +28,27 @@ _Key = tuple[int, int, int]  # release, population, question
 
 
 class OneBitReleases:
-    """Implements ``PastReleases``: the live arms of each release, the first at index 0."""
+    """Implements ``PastReleases``: the live arms of each release, the first at index 0.
 
-    def __init__(self, experiment: Experiment) -> None:
-        self._arms = len(experiment.arms)
+    arms: how many arms its experiment had, by which its questions are numbered.
+    """
+
+    def __init__(self) -> None:
         self.live: list[tuple[int, ...]] = []
+        self.arms: list[int] = []
 
     def record(self, release: Release) -> None:
         """Add the newest release."""
         self.live.append(release.bins[0].arms)
+        self.arms.append(len(release.experiment.arms))
 
     def check(self, report: Report, version: int) -> str | None:
         """Refuse what is no bit about a live arm."""
         if not isinstance(report.payload, bytes) or report.ranking:
             rule = "be one bit and have no ranking, for its method is one_bit"
             raise ReportRejected(Rejection.MALFORMED, must("a report", rule, "something else"))
-        live = self.live[version - 1]
-        if report.question >= 2 * self._arms or report.question % self._arms not in live:
+        live, arms = self.live[version - 1], self.arms[version - 1]
+        if report.question >= 2 * arms or report.question % arms not in live:
             rule = "be about an arm that is live in its release"
             raise ReportRejected(
                 Rejection.UNKNOWN_QUESTION, must("a report's question", rule, report.question)
@@ -79,7 +83,7 @@ class OneBitEstimator:
 
     def absorb(self, batch: Batch) -> int:
         """Count bits; return how many are about an arm that was dropped since."""
-        report, arms = batch.report, len(self.release.experiment.arms)
+        report, arms = batch.report, self._past.arms[batch.version - 1]
         if batch.values is None:
             return 0
         key = (batch.version, report.population, report.question)
@@ -98,7 +102,7 @@ class OneBitEstimator:
         arms = len(experiment.arms)
         precision, vector = np.zeros(arms), np.zeros(arms)
         for (version, m, question), (asked, total) in sorted(self.sums.items()):
-            logged, arm = divmod(question, arms)
+            logged, arm = divmod(question, self._past.arms[version - 1])
             population, live = experiment.populations[m], self._past.live[version - 1]
             chance = chance_of(arm, live, logged=bool(logged), population=population)
             if not chance:
@@ -130,6 +134,14 @@ class OneBitEstimator:
             for arm in dropped
         ]
         return [Elimination("", dropped)]
+
+    def amend(self, experiment: Experiment) -> None:
+        """Go on with an amended experiment, and with all counts: each keeps its release."""
+        before, gone = len(self.release.experiment.arms), experiment.retired
+        live = {*self.release.bins[0].arms, *range(before, len(experiment.arms))} - gone
+        arms = sorted(live or set(range(before)) - gone)
+        self.release = _release(experiment, self.release.version + 1, arms)
+        self.gate.publish(self.release)
 
     def _publish(self, live: Sequence[int]) -> None:
         self.release = _release(self.release.experiment, self.release.version + 1, live)
@@ -175,6 +187,7 @@ class OneBitEstimator:
     def to_table(self) -> dict[str, Any]:
         """Write the counts, the live arms of each release, and the certificates."""
         return {
+            "arms": self._past.arms,
             "live": self._past.live,
             "sums": [[*key, *self.sums[key]] for key in sorted(self.sums)],
             "certificates": [asdict(each) for each in self._certificates],
@@ -203,12 +216,12 @@ def _release(experiment: Experiment, version: int, live: Sequence[int]) -> Relea
 
 def past_releases(experiment: Experiment) -> OneBitReleases:
     """Begin with no release at all."""
-    return OneBitReleases(experiment)
+    return OneBitReleases()
 
 
 def begin(experiment: Experiment) -> OneBitEstimator:
     """Begin with all arms."""
-    past = OneBitReleases(experiment)
+    past = OneBitReleases()
     release = _release(experiment, 1, range(len(experiment.arms)))
     past.record(release)
     return OneBitEstimator(release, past, [release_id(release)])
@@ -216,9 +229,13 @@ def begin(experiment: Experiment) -> OneBitEstimator:
 
 def resume(release: Release, table: dict[str, Any]) -> OneBitEstimator:
     """Read what ``to_table`` wrote."""
-    past = OneBitReleases(release.experiment)
+    past = OneBitReleases()
+    past.arms = list(map(int, table["arms"]))
     past.live = [tuple(map(int, live)) for live in table["live"]]
-    if len(past.live) != release.version or past.live[-1] != release.bins[0].arms:
+    if (
+        not len(past.live) == len(past.arms) == release.version
+        or past.live[-1] != release.bins[0].arms
+    ):
         raise ValueError("its releases are not those before its own")
     estimator = OneBitEstimator(release, past, saved_ids(release, table))
     estimator.read(table)

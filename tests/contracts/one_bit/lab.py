@@ -9,6 +9,7 @@ from contracts.one_bit.estimate import begin as begin_estimator
 from contracts.one_bit.shared import odds, question_of
 from sottovoce.estimate.diagnosis import Diagnosis
 from sottovoce.lab.environments import People, Rows
+from sottovoce.shared.amendment import RUNNING
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
 
@@ -39,7 +40,13 @@ class OneBitPolicy:
 
     def step(self) -> None:
         """Let the learner decide."""
-        self._estimator.step()
+        if self._experiment.state == RUNNING:
+            self._estimator.step()
+
+    def amend(self, experiment: Experiment) -> None:
+        """Go on with an amended experiment."""
+        self._experiment = experiment
+        self._estimator.amend(experiment)
 
     def release(self) -> Release:
         """Return the policy now."""

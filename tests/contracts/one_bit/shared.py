@@ -36,7 +36,9 @@ class OneBit(MethodSettings):
         object.__setattr__(self, "clear", number)
 
     def check_experiment(self, experiment: Experiment) -> None:
-        """Refuse more arms than there are questions for."""
+        """Refuse more arms than there are questions for, and caps: chances are equal."""
+        if experiment.caps:
+            raise ExperimentError(must("an added arm", "have no cap with one_bit", "one"))
         if len(experiment.arms) > MOST_ARMS:
             raise ExperimentError(must("arms", f"be at most {MOST_ARMS}", len(experiment.arms)))
 

@@ -14,7 +14,7 @@ from sottovoce.estimate.whisper import decisions
 from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.estimate.whisper.measurement import BinEstimate, estimate
 from sottovoce.estimate.whisper.publish import certificates_of
-from sottovoce.estimate.whisper.state import State, arrays_of
+from sottovoce.estimate.whisper.state import State, arrays_of, initial_state
 from sottovoce.estimate.whisper.step import step
 from support.states import SEEDS, Floats, believing, events_of, with_levels
 
@@ -92,7 +92,11 @@ def test_the_allowances_of_all_comparisons_add_up_to_delta(arms: int, delta: flo
     # All arms may be equally good: any of them dropped for any other is an error, in each node.
     nodes = 20_000
     pairs = arms * (arms - 1)
-    total = sum(pairs * decisions.allowance(known, node) for node in range(nodes))
+    state = initial_state(known)
+    total = 0.0
+    for place in range(1, nodes + 1):
+        state.place[0] = place
+        total += pairs * decisions.allowance(state, known, 0, 0, arms - 1)
     assert delta * (1 - 1 / nodes) < total <= delta
 
 
@@ -115,7 +119,8 @@ def test_the_best_arm_meets_the_one_that_is_hardest_to_tell_from_it(seed: int) -
     rivals = [int(arm) for arm in live if arm != best]
     expected = max(rivals, key=chance_to_be_better) if rivals else best
     is_live = np.isin(np.arange(arms), live)
-    assert decisions.choose_pair(is_live, mean, covariance) == (int(best), int(expected))
+    caps = np.full(arms, 0.5)
+    assert decisions.choose_pair(is_live, mean, covariance, caps) == (int(best), int(expected))
 
 
 def varies_along(
@@ -255,7 +260,7 @@ def test_arms_are_dropped_and_bins_are_split_when_the_documents_say_so(seed: int
         if event.axis < 0:
             assert event.statistic >= event.boundary
             assert state.live[0, event.winner]
-    pair = decisions.choose_pair(state.live[0], found.mean, found.covariance)
+    pair = decisions.choose_pair(state.live[0], found.mean, found.covariance, known.caps)
     assert tuple(state.pair[0]) == pair
     assert state.totals[0].release == (2 if events or state.pair[0].max() > 1 else 1)
 

@@ -8,6 +8,7 @@ low is told apart. Seeds are fixed for the crowd; devices draw from the operatin
 
 from collections import Counter
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +20,7 @@ from scipy import stats
 import sottovoce as sv
 from factories import CONTRAST, LEVEL, OUTCOME, REWARD
 from sottovoce.estimate.tree import node_paths
+from sottovoce.estimate.whisper.amend import amend
 from sottovoce.estimate.whisper.anew import begin_anew
 from sottovoce.estimate.whisper.constants import constants
 from sottovoce.estimate.whisper.measurement import Answers, add_answers
@@ -32,6 +34,8 @@ from sottovoce.lab.people import features_of
 from sottovoce.lab.whisper import cells as handing
 from sottovoce.lab.whisper import draws, rules, tables
 from sottovoce.lab.whisper import people as kernel
+from sottovoce.shared.amending import draft
+from sottovoce.shared.amendment import ADD_ARM, EXTEND_HORIZON, PAUSE, RESUME, RETIRE_ARM
 from sottovoce.shared.whisper.cells import CellLayout, cell_layout
 from sottovoce.shared.whisper.questions import PLACES, question_of
 from sottovoce.shared.whisper.subset import odds, unpack
@@ -119,7 +123,7 @@ class Mirror:
         if population not in self.waiting:
             self.waiting[population] = tables.tallies_for(self.state, self.constants)
         tallies = self.waiting[population]
-        return tallies, *handing.lay_out(self.state, tallies, population > 0)
+        return tallies, *handing.lay_out(self.state, tallies, self.constants, population > 0)
 
     def add(self, report: sv.Report, release: sv.Release) -> None:
         """Count a report, and add its values if it is about cells."""
@@ -185,7 +189,7 @@ class Mirror:
         else:
             tallies.sums[number, 0] += own
 
-    def step(self) -> None:
+    def hand_over(self) -> None:
         for m in self.waiting:
             tallies, bins, pairs = self.lay_out(m)
             if bins > 0:
@@ -199,6 +203,17 @@ class Mirror:
             rules.add_rewards(self.state, self.rewards[0], self.rewards[1] / signal)
             self.rewards[:] = 0.0
         self.state = with_room(self.state, self.constants)
+
+    def amend(self, experiment: sv.Experiment) -> None:
+        self.hand_over()
+        before, self.constants = self.constants, constants(experiment)
+        self.experiment = experiment
+        self.state = amend(self.state, before, self.constants)
+
+    def step(self) -> None:
+        if not self.constants.running:
+            return
+        self.hand_over()
         decide(self.state, self.experiment)
         if self.state.totals[0].verdict != STAY:
             self.state = begin_anew(self.state, self.constants)
@@ -322,6 +337,64 @@ def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
     if method != CERTIFIED:  # which settles too little for that
         assert max(shares) > 24  # more of them were asked to where much was settled
     # Proof is rare after 420 reports.
+    assert outcomes["Elimination"] > (0 if method == CERTIFIED else 10)
+
+
+@pytest.mark.parametrize("method", slow_but([WHISPER], [WHISPER, CERTIFIED, PUBLIC]), ids=str)
+def test_the_kernel_and_the_learner_decide_the_same_over_amendments(method: sv.Whisper) -> None:
+    outcomes: Counter[str] = Counter()
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        arms = int(rng.integers(2, 4))
+        experiment = sv.Experiment(
+            arms=[f"{k}" for k in range(arms)],
+            context=[sv.Numeric("x", 0, 1), sv.Boolean("new")],
+            epsilon=[1.0, 4.0, 1024.0][seed % 3],
+            horizon=600,
+            auxiliary=[sv.Population("log", 4.0, 100, [1 / arms] * arms)] if seed % 2 else [],
+            method=method,
+            release_every=10,
+        )
+        cap = None if method.public_arms or seed % 4 == 0 else 0.2
+        changes: dict[int, tuple[str, dict[str, Any]]] = {
+            105: (ADD_ARM, {"arm": f"{arms}", "cap": cap}),
+            200: (PAUSE, {}),
+            235: (RESUME, {}),
+            250: (RETIRE_ARM, {"arm": "0"}),
+            320: (EXTEND_HORIZON, {"horizon": 900}),
+            350: (ADD_ARM, {"arm": f"{arms + 1}"}),
+            400: (RETIRE_ARM, {"arm": f"{arms}"}),
+        }
+        means = rng.beta(0.3, 0.3, (4, arms + 2))
+        learner, mirror = sv.Learner(experiment), Mirror(experiment)
+        for count in range(1, 501):
+            release, experiment = learner.release(), learner.experiment
+            m = int(rng.random() < 0.2) * len(experiment.auxiliary)
+            device = sv.Device(release, population=experiment.populations[m].name, public_arms=True)
+            point = rng.random(2)
+            context, quarter = features_of(experiment, point), means[int(4 * point[0])]
+            if m > 0:
+                arm = int(rng.integers(arms))
+                reward = float(rng.random() < quarter[arm])
+                report = device.report_logged(context, arm=f"{arm}", reward=reward)
+            else:
+                arm = int(device.choose(context))
+                report = device.report(reward=float(rng.random() < quarter[arm]))
+            mirror.add(report, release)
+            learner.receive(report)
+            if count % 10 == 0:
+                mirror.step()
+            if count in changes:
+                kind, about = changes[count]
+                made = datetime(2026, 1, 1, tzinfo=UTC)
+                learner.amend(draft(experiment, kind, by="operator", made=made, **about))
+                mirror.amend(learner.experiment)
+            if count % 10 == 0 or count in changes:
+                assert_same(mirror.state, whisper_state_of(learner))
+                assert release_of(learner.experiment, mirror.state) == learner.release()
+        outcomes.update(type(dated.event).__name__ for dated in learner.history())
+        assert not any({0, arms} & set(each.live) for each in learner.release().bins)
+    assert outcomes["Amended"] == 8 * 7
     assert outcomes["Elimination"] > (0 if method == CERTIFIED else 10)
 
 

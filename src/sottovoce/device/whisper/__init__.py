@@ -10,7 +10,7 @@ from sottovoce.device.coins import Coins
 from sottovoce.device.method import Prepared, RandomisedAnswer, Secret, Spend, draw_arm
 from sottovoce.device.whisper import subset
 from sottovoce.device.whisper.answer import answer_of_everybody, true_answer
-from sottovoce.device.whisper.draw import draw_question, draw_ranking
+from sottovoce.device.whisper.draw import draw_question, draw_ranking, draw_telling
 from sottovoce.shared.release import BinPolicy, Release
 from sottovoce.shared.whisper.cells import CellLayout, cell_layout, one_cell_mechanism
 from sottovoce.shared.whisper.questions import (
@@ -87,7 +87,7 @@ def _told(
     """Answer a question."""
     experiment = release.experiment
     entry = questions_of(experiment)[question.kind]
-    number = question.number(experiment)
+    number, tells = question.number(experiment), draw_telling(release, secret)
     ranking = secret.ranking if entry.ranked else ()
     cell: int | None
     if entry.cells == EVERYBODY:
@@ -98,7 +98,9 @@ def _told(
         if layout is None:  # no cell is contested
             return RandomisedAnswer(b"", number, ranking)
         mechanism = layout.mechanism(question.axis).mechanism
-        cell, value = true_answer(release, layout, question, secret=secret, outcome=outcome)
+        cell, value = true_answer(
+            release, layout, question, secret=secret, outcome=outcome, tells=tells
+        )
     spend()
     return RandomisedAnswer(subset.whisper(mechanism, cell=cell, value=value), number, ranking)
 

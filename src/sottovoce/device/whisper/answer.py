@@ -108,8 +108,12 @@ def true_answer(
     *,
     secret: Secret,
     outcome: float | None,
+    tells: bool = True,
 ) -> tuple[int | None, float]:
     """Return the person's cell, if there is one, and value in [-1, 1].
+
+    tells: whether the person is one of those who tell of an outcome, where an arm is capped. The
+        others have nothing to tell, if that is what is asked.
 
     The work is the same for everybody: whoever has nothing to tell works out an answer, too.
     """
@@ -127,4 +131,5 @@ def true_answer(
     # Somebody without a cell, or with nothing to tell. "Elsewhere" is the last cell. If there is
     # none, the answer is pure noise.
     nobody = (cells.mechanism.cells - 1 if cells.elsewhere else None), 0.0
-    return (own, nobody)[whole < 0 or outcome is None]
+    silent = entry.thinned and not tells
+    return (own, nobody)[whole < 0 or outcome is None or silent]

@@ -1,15 +1,25 @@
-"""The public coins of ``whisper``: the question, and the ranking where arms are public.
+"""The coins of ``whisper``, from the operating system's randomness.
 
-The device draws them from the operating system's randomness, without looking at the person.
+The public ones are the question, and the ranking where arms are public: the device draws them
+without looking at the person. One is not public: whether a person tells of an outcome, where an arm
+is capped.
 """
 
-from sottovoce.device.whisper.answer import asked_axis, asked_kind, whole_share_of_rows
+from sottovoce.device.method import Secret
+from sottovoce.device.whisper.answer import (
+    asked_axis,
+    asked_kind,
+    whole_share_of_rows,
+)
 from sottovoce.device.whisper.subset import OPERATING_SYSTEM
 from sottovoce.shared.release import Release
 from sottovoce.shared.whisper.axes import slots_of
+from sottovoce.shared.whisper.caps import told_share_of_arm
 from sottovoce.shared.whisper.cells import CellLayout, cell_layout
 from sottovoce.shared.whisper.questions import Kind, Menu, Question, menu, questions_of
 from sottovoce.shared.whisper.tuning import ASK, SHARES
+
+_BITS = 53
 
 
 def draw_question(release: Release, *, population: int, logged: bool) -> Question:
@@ -49,6 +59,37 @@ def _axis_coin(release: Release, layout: CellLayout, *, logged: bool) -> int:
         whole = whole_share_of_rows(halves.parts, halves.elsewhere, release.ask[0])
     low = release.ask[0] - whole
     return low + OPERATING_SYSTEM.below(ASK - low)
+
+
+def draw_telling(release: Release, secret: Secret) -> bool:
+    """Draw whether a person tells of an outcome: where an arm is capped, not all with its rival.
+
+    The chance depends on the person's bin and arm. What is sent is private all the same: whatever
+    the coin says, the mechanism gets some cell and value, or none (docs/explanation/mechanism.md).
+    In a release without a cap nobody draws; in others everybody does, by as many bits.
+    """
+    if not release.experiment.caps:
+        return True
+    policy = release.policies[secret.path]
+    bounds = _bounds(release)[policy.propensities]
+    place = (0, len(bounds) - 1)[secret.arm != policy.arms[0]]
+    return OPERATING_SYSTEM.chance_of_bits(bounds[place], _BITS)
+
+
+def _bounds(release: Release) -> dict[tuple[float, ...], tuple[int, ...]]:
+    """Return how many of 2^53 coins tell, for each arm and all chances of a release.
+
+    They are worked out for all bins at once: if each bin had to wait for its first person, the
+    time of an answer would tell who was there before.
+    """
+    if draw_telling not in release.derived:
+        chances = {policy.propensities for policy in release.bins}
+        release.derived[draw_telling] = {
+            each: tuple(round(2**_BITS * told_share_of_arm(share)) for share in each)
+            for each in chances
+        }
+    found: dict[tuple[float, ...], tuple[int, ...]] = release.derived[draw_telling]
+    return found
 
 
 def draw_ranking(release: Release) -> tuple[int, ...]:

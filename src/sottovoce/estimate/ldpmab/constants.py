@@ -22,6 +22,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.shared.amendment import RUNNING
 from sottovoce.shared.experiment import Experiment, Population
 from sottovoce.shared.ldpmab import Ldpmab
 from sottovoce.shared.partition import HALVINGS, MOST_DEPTH
@@ -43,6 +44,8 @@ class Constants(NamedTuple):
     tilt: float
     clip: bool
     running_sums: bool
+    retired: NDArray[np.bool_]  # (K,) arms that nobody gets any more
+    running: bool  # whether the learner decides anything
 
 
 @lru_cache(maxsize=64)
@@ -76,6 +79,8 @@ def constants(experiment: Experiment) -> Constants:
         tilt=0.0 if paper else 1.2,
         clip=not paper,
         running_sums=not paper,
+        retired=np.isin(np.arange(len(experiment.arms)), list(experiment.retired)),
+        running=experiment.state == RUNNING,
     )
 
 

@@ -1,6 +1,6 @@
 """``ldpmab`` as the learner uses it: the state, and the cells of past releases."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -9,6 +9,7 @@ import numpy as np
 from sottovoce.estimate.diagnosis import Diagnosis, Source
 from sottovoce.estimate.gate import Batch, Gate, saved_ids
 from sottovoce.estimate.history import Certificate, Event, history_of
+from sottovoce.estimate.ldpmab.amend import amend
 from sottovoce.estimate.ldpmab.constants import constants
 from sottovoce.estimate.ldpmab.past_releases import LdpmabReleases
 from sottovoce.estimate.ldpmab.publish import release_of, state_of
@@ -33,8 +34,9 @@ from sottovoce.shared.wire import release_id
 class CellMatch:
     """Which cells of a report's release still stand, and where in the state they are.
 
-    A cell that stands today stood in every earlier release that had its bin, for arms are only
-    ever dropped: a bin counts a user for all of its cells or for none.
+    A cell that stands today stood in every earlier release that had its bin, since the bin last
+    began its sums: in between arms are only ever dropped. A bin counts a user for all of its cells
+    or for none.
 
     reported: the position of each such cell among those of the report.
     nodes, columns: where its sums are.
@@ -47,15 +49,18 @@ class CellMatch:
     bins: Counts
 
     @classmethod
-    def of(cls, cells: Sequence[Cell], state: State) -> "CellMatch":
-        """Match the cells of a report's release with those of today."""
+    def of(cls, cells: Sequence[Cell], state: State, *, anew: Container[str] = ()) -> "CellMatch":
+        """Match the cells of a report's release with those of today.
+
+        anew: the bins that have begun their sums since that release.
+        """
         position = {cell: index for index, cell in enumerate(cells)}
         paths = node_paths(state)
         matches = [
             (position[paths[node], arm], node, column)
             for node in state.contested[: state.totals[0].contested].tolist()
             for column, arm in enumerate(state.arms[node, : state.live[node]].tolist())
-            if (paths[node], arm) in position
+            if (paths[node], arm) in position and paths[node] not in anew
         ]
         reported, nodes, columns = np.array(matches, dtype=np.int64).reshape(-1, 3).T
         bins = np.array(list(dict.fromkeys(nodes.tolist())), dtype=np.int64)
@@ -75,13 +80,15 @@ class LdpmabEstimator:
         self._scratch = new_scratch(self._constants)
         self._past = past
         self._matches: dict[int, CellMatch] = {}
+        self._since: dict[str, int] = {}  # the first release for whose reports a bin has sums
 
     def absorb(self, batch: Batch) -> int:
         """Add a report to the sums: Ṽ and Ũ of each cell that still stands, one user in its bin."""
         report, state = batch.report, self.state
         since, cells = self._past.of(batch.version)
         if since not in self._matches:
-            self._matches[since] = CellMatch.of(cells, state)
+            anew = {path for path, first in self._since.items() if since < first}
+            self._matches[since] = CellMatch.of(cells, state, anew=anew)
         match = self._matches[since]
         population = report.population
         values = np.asarray(cast(tuple[float, ...], report.payload)).reshape(2, -1)
@@ -108,6 +115,16 @@ class LdpmabEstimator:
             self.gate.publish(self.release)
             self._matches.clear()
         return events
+
+    def amend(self, experiment: Experiment) -> None:
+        """Go on with an amended experiment."""
+        before, self._constants = self._constants, constants(experiment)
+        self.state, anew = amend(self.state, before, self._constants)
+        self._scratch = new_scratch(self._constants)
+        self.release = release_of(experiment, self.state)
+        self._since |= dict.fromkeys(anew, self.release.version)
+        self.gate.publish(self.release)
+        self._matches.clear()
 
     def estimates(self) -> list[CellEstimate]:
         """Return f̃ and r of each contested cell, as the next step would see them."""
@@ -153,6 +170,12 @@ class LdpmabEstimator:
             audit=None,
         )
 
+    def read_since(self, table: dict[str, Any]) -> None:
+        """Read since when bins have had their sums."""
+        self._since = {str(path): int(first) for path, first in table.items()}
+        if not all(1 < first <= self.release.version for first in self._since.values()):
+            raise ValueError("its bins cannot have begun anew when it says")
+
     def to_table(self) -> dict[str, Any]:
         """Write the past releases, and the sums of the contested cells in their order."""
         state, cells = self.state, CellMatch.of(self.release.cells, self.state)
@@ -163,6 +186,7 @@ class LdpmabEstimator:
             "pulls": state.pulls[cells.nodes, :, cells.columns].T.tolist(),
             "users": state.users[cells.bins].T.tolist(),
             "running": state.running[cells.nodes, :, cells.columns].T.tolist(),
+            "since": self._since,
         }
 
 
@@ -192,7 +216,9 @@ def resume(release: Release, table: dict[str, Any]) -> LdpmabEstimator:
     if (users < 0).any() or (users != users.round()).any():
         raise ValueError("users must be whole numbers >= 0")
     state.users[cells.bins] = users.T
-    return LdpmabEstimator(release, state, past, saved_ids(release, table))
+    estimator = LdpmabEstimator(release, state, past, saved_ids(release, table))
+    estimator.read_since(table["since"])
+    return estimator
 
 
 def _array(table: dict[str, Any], name: str, shape: tuple[int, int]) -> Floats:

@@ -77,6 +77,13 @@ def with_room(state: State, constants: Constants) -> State:
     return with_room(larger, constants)
 
 
+def with_arms(state: State, constants: Constants) -> State:
+    """Return a state with room for the arms that an experiment has by now."""
+    larger = _allocate(len(state.live), constants)
+    copy_into(larger, state)
+    return larger
+
+
 def _allocate(nodes: int, constants: Constants) -> State:
     arms, populations = constants.arms, len(constants.epsilons)
 

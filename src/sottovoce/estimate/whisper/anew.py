@@ -5,7 +5,7 @@ from sottovoce.estimate.whisper.constants import Constants
 from sottovoce.estimate.whisper.diagnosis import promises
 from sottovoce.estimate.whisper.state import State, initial_state
 
-_KEPT = ("reports", "served", "target", "release", "misled")
+_KEPT = ("reports", "served", "target", "release", "misled", "amended")
 
 
 def begin_anew(state: State, constants: Constants) -> State:

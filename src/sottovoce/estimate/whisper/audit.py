@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sottovoce.shared.whisper.caps import NO_CAP, share_of
 from sottovoce.shared.whisper.tuning import (
     AUDIT_ERRORS,
     AUDIT_LEAST,
@@ -36,14 +37,23 @@ def forecast(
     """
     state.forecast.share[node] = share
     state.forecast.policy[node] = mean_of_policy(state, constants, node, mean)
-    state.forecast.at_random[node] = mean.mean()
+    state.forecast.at_random[node] = mean_at_random(constants, mean)
 
 
 def mean_of_policy(state: "State", constants: "Constants", node: int, mean: "Floats") -> float:
     """Return the mean over the arms that people get: the pair, or all live ones if public."""
     if constants.public_arms:
         return float(np.sum(mean * state.live[node]) / np.sum(state.live[node]))
-    return float(mean[state.pair[node, 0]] + mean[state.pair[node, 1]]) / 2.0
+    champion, challenger = state.pair[node, 0], state.pair[node, 1]
+    share = share_of(constants.caps, champion, challenger)
+    if share != NO_CAP:
+        return float(share * mean[champion] + (1.0 - share) * mean[challenger])
+    return float(mean[champion] + mean[challenger]) / 2.0
+
+
+def mean_at_random(constants: "Constants", mean: "Floats") -> float:
+    """Return the mean over all arms that there are."""
+    return float(mean[~constants.retired].mean())
 
 
 def add_rewards(state: "State", answers: float, total: float) -> None:

@@ -6,9 +6,11 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.shared.amendment import RUNNING
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.whisper import Whisper
 from sottovoce.shared.whisper.axes import slots_of
+from sottovoce.shared.whisper.caps import caps_of
 from sottovoce.shared.whisper.cells import one_cell_mechanism
 from sottovoce.shared.whisper.questions import questions_of
 
@@ -23,6 +25,7 @@ QUESTION = np.dtype(
         ("second", "f8"),
         ("ranked", "?"),
         ("by_arm", "?"),
+        ("thinned", "?"),
     ],
     align=True,
 )
@@ -58,6 +61,10 @@ class Constants(NamedTuple):
     audited: bool  # some people are asked for their reward
     half_life: float  # people after whom half of what was learned has faded; ∞ for never
     reward_variance: float  # of what such a person tells, (value/β)²
+    retired: NDArray[np.bool_]  # (K,) arms that nobody gets any more
+    caps: NDArray[np.float64]  # (K,) how many of a bin's people may get an arm; 1/2 for no cap
+    capped: bool  # whether some arm has a cap
+    running: bool  # whether the learner decides anything
 
 
 def constants(experiment: Experiment) -> Constants:
@@ -88,6 +95,10 @@ def constants(experiment: Experiment) -> Constants:
         audited=experiment.audited,
         half_life=float(settings.half_life or math.inf),
         reward_variance=one_cell_mechanism(experiment, 0).inside,
+        retired=np.isin(np.arange(len(experiment.arms)), list(experiment.retired)),
+        caps=np.array(caps_of(experiment)),
+        capped=bool(experiment.caps),
+        running=experiment.state == RUNNING,
     )
     return found
 

@@ -11,6 +11,7 @@ import numpy as np
 from sottovoce.estimate.tree import may_split
 from sottovoce.estimate.whisper.measurement import BinEstimate, gap_variance, mixing
 from sottovoce.estimate.whisper.state import Flags, Floats
+from sottovoce.shared.whisper.caps import needs_uncapped_rival, share_of
 from sottovoce.shared.whisper.tuning import (
     DEEPEST,
     FEW_MATTER,
@@ -65,7 +66,7 @@ def decide(state: "State", constants: "Constants", node: int, estimate: BinEstim
     live = state.live[node].copy()
     statistic, boundary = np.zeros(constants.arms), np.zeros(constants.arms)
     mean, covariance = estimate.mean, estimate.covariance
-    best, _ = choose_pair(live, mean, covariance)
+    best, _ = choose_pair(live, mean, covariance, constants.caps)
     to_come = max(constants.horizon - state.totals[0].target, 1.0)
     split = state.tree.depth[node] < DEEPEST and may_split(state, node)
     axis = -1  # an axis along which an arm that should go is best in a part of the bin
@@ -77,16 +78,18 @@ def decide(state: "State", constants: "Constants", node: int, estimate: BinEstim
         gap, variance = mean[best] - mean[k], gap_variance(covariance, best, k)
         inside, seen = variation_inside(state, constants, node, estimate, best, k)
         loss = to_come * expected_loss(gap, math.sqrt(variance + inside))
-        paid = gap * people_paid(state, constants)
+        paid = gap * paid_for(state, constants, node, best, k)
         if people_come(state, constants) and loss <= paid:
             if constants.certified:
                 won, lost = state.votes[node, best, k], state.votes[node, k, best]
                 statistic[k], boundary[k] = (
                     evidence(won, lost),
-                    -math.log(allowance(constants, node)),
+                    -math.log(allowance(state, constants, node, best, k)),
                 )
                 live[k] = statistic[k] < boundary[k]
-                if live[k]:
+                # Of two capped arms, one waits until all without a cap are gone.
+                waits = needs_uncapped_rival(live, constants.caps, best) and constants.caps[k] < 0.5
+                if live[k] and not waits:
                     unproven = k
             else:
                 statistic[k], boundary[k] = paid, loss
@@ -99,7 +102,7 @@ def decide(state: "State", constants: "Constants", node: int, estimate: BinEstim
         inside = inside if state.totals[0].served > 0 else seen
         inside += SPLIT_GUESS * variation_unasked(state, constants, node)
         split = split and variance < SPLIT_BELOW * inside
-    best, challenger = choose_pair(live, mean, covariance)
+    best, challenger = choose_pair(live, mean, covariance, constants.caps)
     if unproven >= 0:  # no split, which would begin the proof anew
         challenger, axis = unproven, -1
     elif axis < 0 and split and best != challenger:
@@ -121,15 +124,33 @@ def people_paid(state: "State", constants: "Constants") -> float:
     return paid
 
 
-def choose_pair(live: Flags, mean: Floats, covariance: Floats) -> tuple[int, int]:
-    """Return the best live arm, and the one that is hardest to tell from it."""
+def paid_for(state: "State", constants: "Constants", node: int, best: int, arm: int) -> float:
+    """Return how many people have paid for the comparison of an arm with the best, in one bin.
+
+    Nobody paid for it before both arms were there. If an arm is capped, more or fewer people than
+    half got the arm that loses.
+    """
+    late = best if state.entered[node, best, 0] > state.entered[node, arm, 0] else arm
+    trust = LOGGED_TRUST_CHECKED if state.totals[0].checked else LOGGED_TRUST
+    before = state.entered[node, late, 0] + trust * state.entered[node, late, 1]
+    got = 2.0 * share_of(constants.caps, arm, best)
+    paid: float = got * (people_paid(state, constants) - before)
+    return paid
+
+
+def choose_pair(live: Flags, mean: Floats, covariance: Floats, caps: Floats) -> tuple[int, int]:
+    """Return the best live arm, and the one that is hardest to tell from it.
+
+    A capped arm is compared with one that has no cap, as long as there is one.
+    """
     best = -1
     for k in range(len(live)):
         if live[k] and (best < 0 or mean[k] > mean[best] + TIE):
             best = k
     rival, closest = best, math.inf
+    uncapped = best >= 0 and needs_uncapped_rival(live, caps, best)
     for k in range(len(live)):
-        if live[k] and k != best:
+        if live[k] and k != best and not (uncapped and caps[k] < 0.5):
             z = (mean[best] - mean[k]) / math.sqrt(gap_variance(covariance, best, k))
             if z < closest - TIE:
                 rival, closest = k, z
@@ -343,7 +364,17 @@ def evidence(wins: int, losses: int) -> float:
     return float(largest + math.log(np.exp(exponents - largest).mean()))
 
 
-def allowance(constants: "Constants", node: int) -> float:
-    """Return the share of δ of one comparison: Σ over nodes and ordered pairs is at most δ."""
-    pairs = constants.arms * (constants.arms - 1.0)
-    return constants.delta * 6.0 / (math.pi * (node + 1.0)) ** 2 / pairs
+def allowance(state: "State", constants: "Constants", node: int, arm: int, other: int) -> float:
+    """Return the share of δ of one comparison: Σ over nodes and ordered pairs is at most δ.
+
+    The j-th place of a series has 6δ/(πj)². Each bin has a place for the arms that it began with,
+    and one more for each arm that came later. A pair shares the place of the arm that came last
+    with all ordered pairs of which that is so.
+    """
+    place = max(state.place[node, arm], state.place[node, other])
+    earlier, same = 0, 0
+    for k in range(constants.arms):
+        earlier += 0 < state.place[node, k] < place
+        same += state.place[node, k] == place
+    pairs = same * (same - 1.0 + 2.0 * earlier)
+    return constants.delta * 6.0 / (math.pi * float(place)) ** 2 / pairs

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sottovoce.estimate.diagnosis import Audit, Diagnosis, Source
-from sottovoce.estimate.whisper.audit import mean_of_policy
+from sottovoce.estimate.whisper.audit import mean_at_random, mean_of_policy
 from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.estimate.whisper.measurement import bin_shares, estimate
 from sottovoce.estimate.whisper.smoothing import smooth
@@ -29,14 +29,14 @@ def diagnose(state: State, experiment: Experiment, reports: Sequence[int]) -> Di
     misled = bool(state.totals[0].misled)
     # What the learner has forgotten, it has judged already.
     promised = state.promised if misled else promises(state, fixed)
-    sources = []
+    sources, here = [], np.flatnonzero(~fixed.retired)
     for m, population in enumerate(experiment.populations[1:], start=1):
         came = reports[m] > 0
         exploration = None
         if fixed.known[m]:
-            exploration = fixed.arms * float(fixed.behaviour[m].min())
+            exploration = len(here) * float(fixed.behaviour[m, here].min())
         elif came:
-            exploration = fixed.arms * float(rows[:, m].sum(axis=0).min() / rows[:, m].sum())
+            exploration = len(here) * float(rows[:, m, here].sum(axis=0).min() / rows[:, m].sum())
         told = float(promised[m]) if came else None
         harmful = False
         if audit is not None and (audit.falls_short or misled) and told is not None:
@@ -117,7 +117,7 @@ def _promises(state: State, fixed: Constants, population: int, people: Floats) -
     gain = 0.0
     for share, leaf in zip(people, _leaves(state), strict=True):
         mean = estimate(alone, fixed, leaf).mean
-        gain += share * (mean_of_policy(state, fixed, leaf, mean) - float(mean.mean()))
+        gain += share * (mean_of_policy(state, fixed, leaf, mean) - mean_at_random(fixed, mean))
     return float(gain)
 
 

@@ -15,6 +15,7 @@ from sottovoce.estimate.gate import Batch, Gate, saved_ids
 from sottovoce.estimate.history import BeganAnew, Certificate, Event, history_of
 from sottovoce.estimate.method import CellEstimate
 from sottovoce.estimate.tree import node_paths
+from sottovoce.estimate.whisper.amend import amend
 from sottovoce.estimate.whisper.anew import begin_anew
 from sottovoce.estimate.whisper.audit import add_rewards
 from sottovoce.estimate.whisper.constants import Constants, constants
@@ -73,7 +74,7 @@ class WhisperEstimator:
     def absorb(self, batch: Batch) -> int:
         """Add reports to the tallies; return how many of their cells no longer stand."""
         report = batch.report
-        entry = self._entry(report.question)
+        entry = self._entry(batch.version, report.question)
         self._counted += batch.count
         if not entry.logged:
             self._served += batch.count
@@ -118,6 +119,26 @@ class WhisperEstimator:
 
     def step(self) -> list[Event]:
         """Hand the tallies over; drop arms and split bins by the rules."""
+        self._hand_over_all()
+        events = int(self.state.totals[0].events)
+        step(self.state, self._constants)
+        if self.state.totals[0].verdict != STAY:
+            return self._begin_anew()
+        if self.state.totals[0].release != self.release.version:
+            self.release = release_of(self.release.experiment, self.state)
+            self.gate.publish(self.release)
+        return [dated.event for dated in history_of(self.state, start=events)]
+
+    def amend(self, experiment: Experiment) -> None:
+        """Go on with an amended experiment, and with all that has been told until now."""
+        self._hand_over_all()
+        before, self._constants = self._constants, constants(experiment)
+        self.state = amend(self.state, before, self._constants)
+        self.release = release_of(experiment, self.state)
+        self.gate.publish(self.release)
+
+    def _hand_over_all(self) -> None:
+        """Hand over all that waits, and make room for what follows from it."""
         self._sync()
         totals = self.state.totals[0]
         # Once, and not as they come: sums with fractions depend on the order they are added in.
@@ -138,14 +159,6 @@ class WhisperEstimator:
             self._hand_over(key, self._tallies[key], contested)
         self._tallies.clear()
         self.state = with_room(self.state, self._constants)
-        events = int(totals.events)
-        step(self.state, self._constants)
-        if self.state.totals[0].verdict != STAY:
-            return self._begin_anew()
-        if self.state.totals[0].release != self.release.version:
-            self.release = release_of(self.release.experiment, self.state)
-            self.gate.publish(self.release)
-        return [dated.event for dated in history_of(self.state, start=events)]
 
     def _hand_over_places(self, population: int, number: int, answers: int, total: int) -> None:
         """Hand over where people said they are."""
@@ -231,7 +244,8 @@ class WhisperEstimator:
         if not all(type(each) is int for each in (population, number, answers, total)):
             raise ValueError("its counts of people who told where they are do not fit")
         known = 0 <= population < len(self.release.experiment.populations)
-        if not known or self._entry(number).measures != PLACES or key in self._places:
+        asked = known and self._entry(self.release.version, number).measures == PLACES
+        if not asked or key in self._places:
             raise ValueError(_NOT_ASKED)
         if not abs(total) <= answers:
             raise ValueError("its counts of people who told where they are do not fit")
@@ -252,8 +266,8 @@ class WhisperEstimator:
             raise ValueError("its answers are not counts")
         return fresh._replace(asked=asked, sums=sums, named=named)
 
-    def _entry(self, number: int) -> Entry:
-        experiment = self.release.experiment
+    def _entry(self, version: int, number: int) -> Entry:
+        experiment = self._past.experiment(version)
         return questions_of(experiment)[question_of(number, experiment).kind]
 
     def _layout(self, version: int, population: int, *, by_arm: bool) -> CellLayout:
@@ -265,12 +279,12 @@ class WhisperEstimator:
 
     def _empty_tally(self, key: _Key) -> Tally:
         version, population, number = key
-        entry = self._entry(number)
-        question = question_of(number, self.release.experiment)
+        entry, experiment = self._entry(version, number), self._past.experiment(version)
+        question = question_of(number, experiment)
         layout = self._layout(version, population, by_arm=entry.by_arm)
         if entry.cells == EVERYBODY or (layout.halves.parts == 2 and question.axis is None):
             raise ValueError(_NOT_ASKED)
-        columns = self._constants.arms if entry.ranked else 1
+        columns = len(experiment.arms) if entry.ranked else 1
         cells = layout.mechanism(question.axis).mechanism.cells
         zeros = (np.zeros((n, columns), np.int64) for n in (len(layout.indices), cells, cells))
         return Tally(
@@ -287,15 +301,16 @@ class WhisperEstimator:
     def _hand_over(self, key: _Key, tally: Tally, contested: Mapping[str, int]) -> None:
         """Hand one tally over to the bins that still stand, and count what it is worth."""
         version, population, number = key
-        entry = self._entry(number)
+        entry, experiment = self._entry(version, number), self._past.experiment(version)
         layout = self._layout(version, population, by_arm=entry.by_arm)
         if population > 0 or entry.logged:
             # What is contested for one population is contested for all.
             usual = self._layout(version, 0, by_arm=False).halves.mechanism
-            by_arm = entry.logged and questions_of(self.release.experiment)[Kind.OUTCOME].by_arm
+            by_arm = entry.logged and questions_of(experiment)[Kind.OUTCOME].by_arm
             own = self._layout(version, population, by_arm=by_arm).halves.mechanism
             asked = int(tally.asked[0].sum())
-            credit(self.state, self._constants, usual.variance, own.variance, entry.logged, asked)
+            then = constants(experiment)
+            credit(self.state, then, usual.variance, own.variance, entry.logged, asked)
         if version < self.state.totals[0].first_release:
             contested = {}  # the same path was another bin
         cells = [
@@ -303,11 +318,17 @@ class WhisperEstimator:
             for policy in layout.bins
             for arm in (policy.live if entry.by_arm else policy.arms[:1])
         ]
-        axis = question_of(number, self.release.experiment).axis
+        told = [
+            2.0 * min(policy.propensities) if entry.thinned else 1.0
+            for policy in layout.bins
+            for _ in (policy.live if entry.by_arm else policy.arms[:1])
+        ]
+        axis = question_of(number, experiment).axis
         if axis is not None and version < self.state.scaled_since[axis]:
             return  # it is about other halves
         mechanism = mechanism_record(layout.mechanism(axis))
-        hand_over(self.state, self._constants, mechanism, entry, tally, np.array(cells))
+        fixed, nodes = self._constants, np.array(cells)
+        hand_over(self.state, fixed, mechanism, entry, tally, nodes, np.array(told))
 
 
 def begin(experiment: Experiment) -> WhisperEstimator:

@@ -39,6 +39,7 @@ class Answers(NamedTuple):
     axis: what they are about; -1 for the whole bin. row: of the Hadamard matrix, for levels.
     first, second: the arms that were compared; the first alone where a cell has an arm of its own.
     sums (parts,): of the values in each part of the cell.
+    told: how many of those in the cell tell of their outcome; all, but where an arm is capped.
     """
 
     node: int
@@ -49,6 +50,7 @@ class Answers(NamedTuple):
     second: int
     reports: float
     sums: Any
+    told: float = 1.0
 
 
 class BinShares(NamedTuple):
@@ -79,7 +81,7 @@ def add_answers(
     question: its entry of the table.
     """
     node, m, axis = answers.node, answers.population, answers.axis
-    share = state.mass[node, m]
+    share = state.mass[node, m] * answers.told
     if question.by_arm:
         share *= (
             constants.behaviour[m, answers.first] if constants.known[m] else 1.0 / constants.arms
@@ -130,7 +132,7 @@ def add_to_slot(
         state.rows_told.vector[node, m, at, first] += vector
     else:
         told = state.logged if question.logged else state.served
-        a, b = question.first, question.second
+        a, b = answers.told * question.first, answers.told * question.second
         told.precision[node, m, at, first, first] += a * a * precision
         told.vector[node, m, at, first] += a * vector
         if b != 0.0:

@@ -2,15 +2,15 @@
 
 from bisect import bisect_right
 from collections.abc import Hashable
-from dataclasses import replace
 from operator import itemgetter
 from typing import Any, cast
 
 from sottovoce.estimate.gate import Bytes, Flags, Values, rejected
 from sottovoce.estimate.whisper.unpack import unpack_many
+from sottovoce.shared.amending import amended
 from sottovoce.shared.errors import Rejection
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.release import BinPolicy, Release, uniform
+from sottovoce.shared.release import BinPolicy, Release
 from sottovoce.shared.report import Report
 from sottovoce.shared.whisper.cells import CellLayout, lay_out, one_cell_mechanism
 from sottovoce.shared.whisper.questions import EVERYBODY, REWARDS, question_of, questions_of
@@ -23,22 +23,29 @@ class WhisperReleases:
     Implements ``PastReleases``.
 
     For each path, the versions from which on it had another policy; None once it is no longer
-    contested, because it was cut or settled.
+    contested, because it was cut or settled. And the versions from which on each amendment held:
+    what a report means follows from the experiment as it was in its release.
     """
 
     def __init__(self, experiment: Experiment) -> None:
-        self._experiment = experiment
         self._changes: dict[str, list[tuple[int, BinPolicy | None]]] = {}
         self._layouts: dict[tuple[int, int, bool], CellLayout | None] = {}
+        self._amended: list[tuple[int, Experiment]] = [(0, experiment)]
 
     def record(self, release: Release) -> None:
         """Add the newest release."""
+        if release.experiment.amendments != self._amended[-1][1].amendments:
+            self._amended.append((release.version, release.experiment))
         now = {policy.path: policy for policy in release.contested}
         for path in [*self._changes, *(path for path in now if path not in self._changes)]:
             changes = self._changes.setdefault(path, [])
             if (changes[-1][1] if changes else None) != now.get(path):
                 changes.append((release.version, now.get(path)))
         self._layouts.clear()
+
+    def experiment(self, version: int) -> Experiment:
+        """Return the experiment as it was in a release."""
+        return self._amended[bisect_right(self._amended, version, key=itemgetter(0)) - 1][1]
 
     def bins(self, version: int) -> tuple[BinPolicy, ...]:
         """Return the contested bins of a release, in order."""
@@ -54,7 +61,7 @@ class WhisperReleases:
         key = (version, population, by_arm)
         if key not in self._layouts:
             self._layouts[key] = lay_out(
-                self.bins(version), self._experiment, population=population, by_arm=by_arm
+                self.bins(version), self.experiment(version), population=population, by_arm=by_arm
             )
         return self._layouts[key]
 
@@ -63,9 +70,10 @@ class WhisperReleases:
         if not isinstance(report.payload, bytes):
             rule = "be a packed set, for its method is whisper"
             raise rejected(Rejection.MALFORMED, "a report's payload", rule, "something else")
-        what, question = "a report's question", question_of(report.question, self._experiment)
-        entry = questions_of(self._experiment)[question.kind]
-        arms = range(len(self._experiment.arms) if entry.ranked else 0)
+        experiment = self.experiment(version)
+        what, question = "a report's question", question_of(report.question, experiment)
+        entry = questions_of(experiment)[question.kind]
+        arms = range(len(experiment.arms) if entry.ranked else 0)
         if sorted(report.ranking) != list(arms):
             rule = "rank every arm once" if entry.ranked else "be left out for this question"
             raise rejected(Rejection.MALFORMED, "a report's ranking", rule, "something else")
@@ -73,7 +81,7 @@ class WhisperReleases:
             if report.population != 0 and entry.measures == REWARDS:
                 rule = "be another one: only the target's people are asked for their reward"
                 raise rejected(Rejection.UNKNOWN_QUESTION, what, rule, report.question)
-            one_cell = one_cell_mechanism(self._experiment, report.population)
+            one_cell = one_cell_mechanism(experiment, report.population)
             return _of_length(one_cell, report.payload)
         layout = self.layout(version, population=report.population, by_arm=entry.by_arm)
         if layout is None:
@@ -94,28 +102,43 @@ class WhisperReleases:
         """Read many packed sets of one mechanism."""
         return unpack_many(cast(SignedSubset, form), payloads)
 
-    def to_table(self) -> list[Any]:
-        """Write every change: path, version, arms on offer, arms that wait."""
-        return [
-            [path, since, *((policy.arms, policy.waiting) if policy else ((), ()))]
-            for path, changes in sorted(self._changes.items())
-            for since, policy in changes
-        ]
+    def to_table(self) -> dict[str, Any]:
+        """Write since when each amendment held, and every change of a policy."""
+        return {
+            "amended": [since for since, _ in self._amended[1:]],
+            "policies": [
+                [path, since, *(_written(policy) if policy else ())]
+                for path, changes in sorted(self._changes.items())
+                for since, policy in changes
+            ],
+        }
 
     @classmethod
     def from_table(cls, experiment: Experiment, table: Any) -> "WhisperReleases":
-        """Read what ``to_table`` wrote."""
-        past = cls(experiment)
-        for path, since, arms, waiting in table:
+        """Read what ``to_table`` wrote when the experiment was as it is now."""
+        since_when = [int(since) for since in table["amended"]]
+        if since_when != sorted(set(since_when)) or min(since_when, default=2) < 2:
+            raise ValueError("its past releases are not in order")
+        past = cls(experiment.first or experiment)
+        for since, amendment in zip(since_when, experiment.amendments, strict=True):
+            past._amended.append((since, amended(past._amended[-1][1], amendment)))
+        for path, since, *policy_of in table["policies"]:
             changes = past._changes.setdefault(str(path), [])
             if changes and changes[-1][0] >= since:
                 raise ValueError("its past releases are not in order")
-            policy = None
-            if arms:
-                offered = uniform(path, [int(arm) for arm in arms])
-                policy = replace(offered, waiting=tuple(int(arm) for arm in waiting))
-            changes.append((int(since), policy))
+            changes.append((int(since), _read(path, *policy_of) if policy_of else None))
         return past
+
+
+def _written(policy: BinPolicy) -> tuple[Any, ...]:
+    return policy.arms, policy.propensities, policy.waiting
+
+
+def _read(path: str, arms: Any, propensities: Any, waiting: Any) -> BinPolicy:
+    chances = tuple(float(chance) for chance in propensities)
+    if len(chances) != len(arms) or not all(0 < chance <= 1 for chance in chances):
+        raise ValueError("its past releases have arms without a chance")
+    return BinPolicy(path, tuple(map(int, arms)), chances, tuple(map(int, waiting)))
 
 
 def _of_length(mechanism: SignedSubset, payload: bytes) -> SignedSubset:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from sottovoce.estimate.whisper.state import State
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy, Release, uniform
+from sottovoce.shared.whisper.caps import share_of
 
 
 def release_of(experiment: Experiment, state: State) -> Release:
@@ -63,7 +65,13 @@ def _policy(state: State, fixed: Constants, node: int, path: str) -> BinPolicy:
     if fixed.public_arms:
         offered = live
     waiting = tuple(arm for arm in live if arm not in offered)
-    return BinPolicy(path, tuple(offered), uniform(path, offered).propensities, waiting)
+    chances = uniform(path, offered).propensities
+    if fixed.capped and len(offered) == 2:  # arms are private: caps are refused where they are not
+        first, second = offered
+        chances = tuple(
+            float(share_of(fixed.caps, *each)) for each in ((first, second), (second, first))
+        )
+    return BinPolicy(path, tuple(offered), chances, waiting)
 
 
 def certificates_of(state: State, fixed: Constants, arms: Sequence[str]) -> tuple[Certificate, ...]:
@@ -77,8 +85,12 @@ def certificates_of(state: State, fixed: Constants, arms: Sequence[str]) -> tupl
             winner=arms[event.winner],
             statistic=float(event.statistic),
             boundary=float(event.boundary),
-            delta=allowance(fixed, int(event.node)) if fixed.certified else None,
+            delta=_delta(state, fixed, event) if fixed.certified else None,
         )
         for event in state.events[: state.totals[0].events]
         if event.axis < 0
     )
+
+
+def _delta(state: State, fixed: Constants, event: Any) -> float:
+    return allowance(state, fixed, int(event.node), int(event.arm), int(event.winner))

@@ -109,6 +109,12 @@ def check_state(state: State, release: Release) -> None:
         raise ValueError("its belief in others cannot be")
     if not 1 <= totals.first_release <= totals.release or totals.rows_paid < 0:
         raise ValueError("its first release cannot be")
+    if state.live[:nodes, constants(release.experiment).retired].any():
+        raise ValueError("it has an arm that was retired")
+    if (state.entered[:nodes] < 0).any() or (state.place[:nodes] < 0).any():
+        raise ValueError("its arms cannot have come when it says")
+    if (state.place[:nodes] > totals.places).any() or totals.amended > totals.reports:
+        raise ValueError("its arms cannot have come when it says")
     if (state.votes[:nodes] < 0).any() or min(totals.paid, totals.target) < 0:
         raise ValueError("its counts must not be negative")
     for event in state.events[: totals.events]:

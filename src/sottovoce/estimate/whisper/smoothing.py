@@ -62,10 +62,16 @@ class Messages(NamedTuple):
 
 
 def smoothing_is_due(state: "State") -> bool:
-    """Say whether enough reports have come to go through the tree again."""
+    """Say whether enough reports have come to go through the tree again.
+
+    They grow anew from when an arm came or went.
+    """
     totals = state.totals[0]
     since = totals.reports - totals.smoothed
-    least = max(SMOOTH_AFTER_GROWTH * totals.reports, SMOOTH_AFTER_PER_NODE * totals.nodes)
+    least = max(
+        SMOOTH_AFTER_GROWTH * (totals.reports - totals.amended),
+        SMOOTH_AFTER_PER_NODE * totals.nodes,
+    )
     due: bool = since >= least
     return due
 

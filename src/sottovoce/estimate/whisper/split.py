@@ -44,6 +44,9 @@ def split(state: "State", constants: "Constants", node: int, axis: int, known: B
         part = lower + side
         state.live[part] = state.live[node]
         state.bias[part] = state.bias[node]
+        state.entered[part] = state.entered[node]
+        state.totals[0].places += 1
+        state.place[part] = state.totals[0].places
         for m in range(len(known.people.share)):
             upper = upper_share(state, constants, node, axis, known.people, m)
             share = upper if side == 1 else 1.0 - upper

@@ -45,6 +45,8 @@ TOTALS = np.dtype(
         ("reports", "i8"),
         ("served", "i8"),  # reports of people who were served since the last step
         ("smoothed", "i8"),  # reports when the tree was last smoothed
+        ("amended", "i8"),  # reports when an arm last came or went
+        ("places", "i8"),  # places of the series of δ that are taken
         ("reward_share", "i8"),  # how many of SHARES are asked for their reward
         ("scale_share", "i8"),  # how many of SHARES are asked where they are
         ("paid", "f8"),  # target users so far, and what all other reports are worth in them
@@ -122,6 +124,9 @@ class State(NamedTuple):
     bias: Floats  # (S,) by how much the rewards of auxiliary populations may differ from ours
     promised: Floats  # (M+1,) what each population promised when the learner began anew
     forecast: Forecast
+    # (S, K, 2) people who had paid for comparisons, and what rows were worth, when an arm came
+    entered: Floats
+    place: Counts  # (S, K) an arm's place in the series of δ; 0 where it was never compared
     votes: Counts  # (S, K, K) if certified: answers of the target that favour the first arm
     events: Records  # (S·(K+1),) of EVENT
     totals: Records  # (1,) of TOTALS
@@ -130,8 +135,9 @@ class State(NamedTuple):
 def initial_state(constants: Constants) -> State:
     """One bin, all arms, and what is thought before the first report."""
     state = _allocate(64, constants)
-    state.live[0] = True
-    state.pair[0] = [0, 1]
+    state.live[0] = ~constants.retired
+    state.pair[0] = np.flatnonzero(state.live[0])[:2]
+    state.place[0] = 1
     state.mass[0] = 1.0
     state.forecast.share[0] = 1.0
     identity = np.eye(constants.arms)
@@ -148,7 +154,7 @@ def initial_state(constants: Constants) -> State:
     state.ask[1:] = ASK // (2 * constants.dimension)
     state.ask[0] = ASK - state.ask[1:].sum()
     totals = state.totals[0]
-    totals.nodes, totals.contested, totals.release = 1, 1, 1
+    totals.nodes, totals.contested, totals.release, totals.places = 1, 1, 1, 1
     state.bias[0] = BIASES[0]
     totals.first_release = 1
     totals.reward_share = reward_share(state, constants)
@@ -176,6 +182,13 @@ def with_room(state: State, constants: Constants) -> State:
     larger = _allocate(2 * len(state.live), constants)
     copy_into(larger, state)
     return with_room(larger, constants)
+
+
+def with_arms(state: State, constants: Constants) -> State:
+    """Return a state with room for the arms that an experiment has by now."""
+    larger = _allocate(len(state.live), constants)
+    copy_into(larger, state)
+    return larger
 
 
 def arrays_of(state: State) -> list[tuple[str, Any]]:
@@ -228,6 +241,8 @@ def _allocate(nodes: int, constants: Constants) -> State:
         bias=floats(),
         promised=np.zeros(groups),
         forecast=Forecast(floats(), floats(), floats()),
+        entered=floats(arms, 2),
+        place=counts(arms),
         votes=counts(arms, arms),
         events=np.zeros(nodes * (arms + 1), dtype=EVENT).view(np.recarray),
         totals=np.zeros(1, dtype=TOTALS).view(np.recarray),

@@ -59,7 +59,7 @@ def step(state: "State", constants: "Constants") -> None:
     for node in range(nodes, totals.nodes):
         contest(state, node)
         solve(state.prior.precision[node, 0], state.prior.vector[node, 0], mean, covariance)
-        best, rival = choose_pair(state.live[node], mean, covariance)
+        best, rival = choose_pair(state.live[node], mean, covariance, constants.caps)
         state.pair[node, 0], state.pair[node, 1] = best, rival
         forecast(state, constants, node, state.mass[node, 0], mean)
     if smoothed and totals.contested > 0:

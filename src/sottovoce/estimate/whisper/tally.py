@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.estimate.whisper.measurement import Answers, add_answers
-from sottovoce.estimate.whisper.state import Counts
+from sottovoce.estimate.whisper.state import Counts, Floats
 from sottovoce.shared.whisper.cells import CellMechanism
 
 if TYPE_CHECKING:
@@ -64,11 +64,13 @@ def hand_over(
     question: Any,
     tally: Tally,
     cells: Counts,
+    told: Floats,
 ) -> None:
     """Add a tally to what is known of the bins.
 
     cells (C, 3): the node of each whole cell, or -1 if its bin is no longer contested, and the two
         arms that were compared there; of a cell with an arm of its own, that arm first.
+    told (C,): how many of its people tell of their outcome, by the caps of these arms.
     """
     votes = constants.certified and question.kind == 0
     votes = votes and tally.axis < 0 and tally.population == 0
@@ -80,8 +82,8 @@ def hand_over(
         if node < 0:
             continue
         for column in range(tally.asked.shape[1]):
-            asked = tally.asked[cell, column]
-            if asked == 0:
+            asked = float(tally.asked[cell, column])
+            if asked == 0.0:
                 continue
             sums = tally.sums[parts * cell : parts * (cell + 1), column]
             if votes:
@@ -89,10 +91,11 @@ def hand_over(
                 state.votes[node, first, second] += (named + balance) // 2
                 state.votes[node, second, first] += (named - balance) // 2
             arm = column if question.ranked else first
-            told = Answers(
-                node, tally.population, tally.axis, tally.row, arm, second, float(asked), sums
+            share = told[cell] if question.thinned else 1.0
+            answers = Answers(
+                node, tally.population, tally.axis, tally.row, arm, second, asked, sums, share
             )
-            add_answers(state, constants, mechanism, question, told)
+            add_answers(state, constants, mechanism, question, answers)
 
 
 def worth(constants: "Constants", target: float, variance: float, logged: bool) -> float:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from sottovoce.estimate.whisper.decisions import (
     choose_pair,
     expected_loss,
-    people_paid,
+    paid_for,
     variation_inside,
 )
 from sottovoce.estimate.whisper.measurement import estimate, gap_variance
@@ -117,15 +117,16 @@ def reopen(state: "State", constants: "Constants") -> None:
             continue
         known = estimate(state, constants, node)
         for k in range(constants.arms):
-            if k == champion:
+            if k == champion or constants.retired[k]:
                 continue
             gap = known.mean[champion] - known.mean[k]
             inside, _ = variation_inside(state, constants, node, known, champion, k)
             variance = gap_variance(known.covariance, champion, k) + inside
             loss = to_come * expected_loss(gap, math.sqrt(variance))
-            if loss > REOPEN_ABOVE * max(gap, 0.0) * people_paid(state, constants):
+            paid = paid_for(state, constants, node, champion, k)
+            if loss > REOPEN_ABOVE * max(gap, 0.0) * paid:
                 state.live[node, k] = True
-        best, rival = choose_pair(state.live[node], known.mean, known.covariance)
+        best, rival = choose_pair(state.live[node], known.mean, known.covariance, constants.caps)
         if best != rival:
             state.pair[node, 0], state.pair[node, 1] = best, rival
             state.contested[totals.contested] = node

@@ -123,4 +123,5 @@ leaf_of = _learner[tree.leaf_of]
 def make_step(state: State, devices: Devices, rng: np.random.Generator) -> None:
     """Draw the noise that is due, and let the learner decide."""
     source = Source(devices.owed, devices.hits, devices.leaking, rng)
-    learner_step(state, devices.constants, devices.scratch, source)
+    if devices.constants.running:
+        learner_step(state, devices.constants, devices.scratch, source)

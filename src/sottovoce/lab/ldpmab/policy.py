@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from sottovoce.estimate.history import DatedEvent, history_of
+from sottovoce.estimate.history import Amended, DatedEvent, history_of
+from sottovoce.estimate.ldpmab.amend import amend
 from sottovoce.estimate.ldpmab.constants import constants
 from sottovoce.estimate.ldpmab.publish import release_of
 from sottovoce.estimate.ldpmab.state import initial_state, with_room
 from sottovoce.estimate.ldpmab.step import new_scratch
-from sottovoce.estimate.tree import copy_into
+from sottovoce.estimate.tree import copy_into, node_paths
 from sottovoce.lab.driver import BLOCK
 from sottovoce.lab.ldpmab.noise import Devices
 from sottovoce.lab.ldpmab.people import LOOP
@@ -22,6 +23,7 @@ class LdpmabPolicy:
 
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
+        self._amended: tuple[DatedEvent, ...] = ()
         fixed = constants(experiment)
         self.state = initial_state(fixed)
         self.devices = Devices(
@@ -49,9 +51,29 @@ class LdpmabPolicy:
         copy_into((owed, hits), (old.owed, old.hits))
         self.devices = old._replace(owed=owed, hits=hits)
 
+    def amend(self, experiment: Experiment) -> None:
+        """Go on with an amended experiment."""
+        fixed, devices, state = constants(experiment), self.devices, self.state
+        # Whoever came since the last step came before the amendment.
+        nodes = state.contested[: state.totals[0].contested]
+        state.users[nodes] += state.fresh
+        devices.owed[nodes] += devices.hits[nodes] if devices.leaking else state.fresh
+        devices.hits[:] = 0
+        state.fresh[:] = 0
+        self.state, anew = amend(state, devices.constants, fixed)
+        begun = [path in anew for path in node_paths(self.state)]
+        devices.owed[np.flatnonzero(begun)] = 0
+        self.experiment = experiment
+        self.devices = devices._replace(constants=fixed, scratch=new_scratch(fixed))
+        self.grow()
+        totals = self.state.totals[0]
+        event = Amended(int(totals.release), experiment.amendments[-1])
+        self._amended += (DatedEvent(int(totals.reports), event),)
+
     def history(self) -> tuple[DatedEvent, ...]:
-        """Return eliminations and splits, with the number of all reports by then."""
-        return history_of(self.state)
+        """Return eliminations, splits and amendments, with the number of all reports by then."""
+        both = (*history_of(self.state), *self._amended)
+        return tuple(sorted(both, key=lambda dated: dated.reports))
 
     def release(self) -> Release:
         """Return the policy now."""

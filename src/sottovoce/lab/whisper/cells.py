@@ -1,14 +1,15 @@
 """The cells of the crowd's answers, and how these are handed over to the learner."""
 
+from sottovoce.estimate.whisper.constants import Constants
 from sottovoce.estimate.whisper.state import State
 from sottovoce.estimate.whisper.tally import Tally
 from sottovoce.lab.compiled import compiled
-from sottovoce.lab.whisper.rules import add_places, hand_over
+from sottovoce.lab.whisper.rules import add_places, hand_over, told_share
 from sottovoce.lab.whisper.tables import Crowd, Fixed, Tallies
 
 
 @compiled
-def lay_out(state: State, tallies: Tallies, logged: bool) -> tuple[int, int]:
+def lay_out(state: State, tallies: Tallies, constants: Constants, logged: bool) -> tuple[int, int]:
     """Give every contested node its cells; return how many whole ones there are, and by arm."""
     bins, pairs = 0, 0
     for position in range(state.totals[0].contested):
@@ -18,6 +19,10 @@ def lay_out(state: State, tallies: Tallies, logged: bool) -> tuple[int, int]:
         # Rows of a log are compared bin by bin only where there are just two arms.
         tallies.bins[bins, 1] = 0 if logged else state.pair[node, 0]
         tallies.bins[bins, 2] = 1 if logged else state.pair[node, 1]
+        if constants.capped:
+            tallies.told[bins] = told_share(
+                constants.caps, state.pair[node, 0], state.pair[node, 1]
+            )
         bins += 1
         for k in range(state.live.shape[1]):
             if state.live[node, k]:
@@ -48,7 +53,7 @@ def hand_over_all(crowd: Crowd, fixed: Fixed, population: int, bins: int, pairs:
         if not question.ranked:
             asked[0, :whole] = count
         told = Tally(population, axis, row, asked.T, sums.T, tallies.named)
-        hand_over(crowd.state, constants, mechanism, question, told, cells)
+        hand_over(crowd.state, constants, mechanism, question, told, cells, tallies.told)
         asked[:, :whole] = 0
         sums[:, : mechanism.cells] = 0.0
         tallies.answers[number] = 0

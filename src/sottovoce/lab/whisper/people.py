@@ -28,7 +28,9 @@ from sottovoce.lab.whisper.rules import (
     own_cell,
     part_and_sign,
     position_at,
+    share_of,
     state_has_room,
+    told_share_of_arm,
 )
 from sottovoce.lab.whisper.tables import Crowd, Fixed
 from sottovoce.shared.whisper.questions import ONE, Kind
@@ -103,6 +105,32 @@ def draw_sign(people: People | Rows, i: int, arm: int, rng: np.random.Generator)
 
 
 @inlined
+def draw_arm(state: State, constants: Constants, node: int, rng: np.random.Generator) -> int:
+    """Draw one of the two arms on offer in a bin."""
+    pair = state.pair[node]
+    share = share_of(constants.caps, pair[1], pair[0]) if constants.capped else 0.5
+    arm: int = pair[int(rng.random() < share)]
+    return arm
+
+
+@inlined
+def tells(
+    state: State,
+    constants: Constants,
+    question: Records,
+    node: int,
+    arm: int,
+    rng: np.random.Generator,
+) -> bool:
+    """Draw whether a person tells of an outcome: where an arm is capped, not all with its rival."""
+    if not constants.capped or not question.thinned:
+        return True
+    other = state.pair[node, 0] + state.pair[node, 1] - arm
+    told = told_share_of_arm(share_of(constants.caps, arm, other))
+    return bool(rng.random() < told)
+
+
+@inlined
 def first_live(state: State, node: int, ranking: Counts) -> int:
     """Return the first live arm of a bin in a ranking."""
     rank = 0
@@ -127,7 +155,7 @@ def serve(
     ranking, pair, reward = fixed.ranking, state.pair, fixed.reward_mechanism[0]
     order, picks = tallies.order, tallies.picks
     patterns = constants.axes.patterns[constants.dimension]
-    bins, pairs = lay_out(state, tallies, False)
+    bins, pairs = lay_out(state, tallies, constants, False)
     whole_share = 0 if fixed.mechanisms[fixed.halves, bins].parts == 2 else state.ask[0]
     reward_share = state.totals[0].reward_share
     scale_share = state.totals[0].scale_share
@@ -143,7 +171,7 @@ def serve(
                 ranking[k], ranking[other] = ranking[other], ranking[k]
             arm = first_live(state, node, ranking)
         else:
-            arm = pair[node, int(rng.random() < 0.5)]
+            arm = draw_arm(state, constants, node, rng)
         arms[i] = arm
         if constants.audited and int(rng.random() * SHARES) < reward_share:
             tallies.rewards[0] += 1.0
@@ -157,7 +185,7 @@ def serve(
             continue
         question = constants.questions[kind]
         cell, value = -1, 1.0
-        if pair[node, 0] != pair[node, 1]:
+        if pair[node, 0] != pair[node, 1] and tells(state, constants, question, node, arm, rng):
             sign = draw_sign(people, i, arm, rng) if question.value != ONE else 0.0
             part, flip = part_of(state, constants, node, people.contexts[i], axis, row)
             whole, second = tallies.first[node, 0], arm == pair[node, 1]
@@ -217,7 +245,7 @@ def contribute(
     """Let the rows of a log come and answer."""
     state, tallies, constants = crowd.state, crowd.tallies, fixed.constants
     state.totals[0].reports += stop - start
-    bins, pairs = lay_out(state, tallies, True)
+    bins, pairs = lay_out(state, tallies, constants, True)
     if bins == 0:
         return
     patterns = constants.axes.patterns[constants.dimension]
@@ -258,7 +286,8 @@ def contribute(
 @compiled
 def decide(crowd: Crowd, fixed: Fixed, rng: np.random.Generator) -> None:
     """Let the learner make its step."""
-    learner_step(crowd.state, fixed.constants)
+    if fixed.constants.running:
+        learner_step(crowd.state, fixed.constants)
 
 
 @compiled
@@ -273,8 +302,9 @@ def probabilities(crowd: Crowd, fixed: Fixed, points: Floats, out: Floats) -> No
             for k in range(fixed.constants.arms):
                 out[p, k] = state.live[node, k] / live
         else:
-            out[p, state.pair[node, 0]] += 0.5
-            out[p, state.pair[node, 1]] += 0.5
+            first, second = state.pair[node, 0], state.pair[node, 1]
+            out[p, first] += share_of(fixed.constants.caps, first, second)
+            out[p, second] += share_of(fixed.constants.caps, second, first)
 
 
 @compiled

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from sottovoce.estimate.diagnosis import Diagnosis
-from sottovoce.estimate.history import BeganAnew, DatedEvent, history_of
+from sottovoce.estimate.history import Amended, BeganAnew, DatedEvent, history_of
+from sottovoce.estimate.whisper.amend import amend
 from sottovoce.estimate.whisper.anew import begin_anew
 from sottovoce.estimate.whisper.constants import constants
 from sottovoce.estimate.whisper.diagnosis import diagnose
@@ -25,6 +26,7 @@ class WhisperPolicy:
         self.experiment = experiment
         self.constants = constants(experiment)
         self._earlier: tuple[DatedEvent, ...] = ()
+        self._amended: tuple[DatedEvent, ...] = ()
         self.go_on_with(initial_state(self.constants))
 
     def go_on_with(self, learner: State) -> None:
@@ -45,13 +47,23 @@ class WhisperPolicy:
             learner = begin_anew(learner, self.constants)
         self.go_on_with(with_room(learner, self.constants))
 
+    def amend(self, experiment: Experiment) -> None:
+        """Go on with an amended experiment, with the learner's state as it is."""
+        before, self.constants = self.constants, constants(experiment)
+        self.experiment = experiment
+        self.go_on_with(amend(self.learner, before, self.constants))
+        totals = self.learner.totals[0]
+        event = Amended(int(totals.release), experiment.amendments[-1])
+        self._amended += (DatedEvent(int(totals.reports), event),)
+
     def diagnosis(self, reports: Sequence[int]) -> Diagnosis:
         """Say what the auxiliary populations bring, given how many rows of each have come."""
         return diagnose(self.learner, self.experiment, reports)
 
     def history(self) -> tuple[DatedEvent, ...]:
-        """Return eliminations and splits."""
-        return (*self._earlier, *history_of(self.learner))
+        """Return eliminations, splits and amendments."""
+        learned = (*self._earlier, *history_of(self.learner))
+        return tuple(sorted((*learned, *self._amended), key=lambda dated: dated.reports))
 
     def release(self) -> Release:
         """Return the policy now."""

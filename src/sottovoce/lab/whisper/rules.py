@@ -20,7 +20,7 @@ from sottovoce.estimate.whisper import (
 from sottovoce.lab.compiled import compile_rules
 from sottovoce.shared import partition
 from sottovoce.shared import scale as shared_scale
-from sottovoce.shared.whisper import axes
+from sottovoce.shared.whisper import axes, caps
 
 midpoint = compile_rules(tree, inline=True)[tree.midpoint]
 
@@ -28,6 +28,9 @@ _device = compile_rules(device, axes, partition, shared_scale, inline=True)
 asked_kind, own_cell = _device[device.asked_kind], _device[device.own_cell]
 logged_share = _device[device.whole_share_of_rows]
 asked_axis, part_and_sign = _device[device.asked_axis], _device[device.part_and_sign]
+_caps = compile_rules(caps, inline=True)
+share_of, told_share = _caps[caps.share_of], _caps[caps.told_share]
+told_share_of_arm = _caps[caps.told_share_of_arm]
 level_at, position_at = _device[partition.level_at], _device[shared_scale.position_at]
 
 _learner = compile_rules(
@@ -35,6 +38,7 @@ _learner = compile_rules(
         audit,
         axes,
         bias,
+        caps,
         decisions,
         measurement,
         relevance,

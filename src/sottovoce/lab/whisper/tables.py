@@ -36,6 +36,7 @@ class Tallies(NamedTuple):
     first: Counts  # (S, 2) the first cell of each contested node: of whole bins, and by arm
     bins: Counts  # (C, 3) of each bin's cell, its node and the arms that are compared
     pairs: Counts  # (C, 3) of each (bin, arm), its node and the arm
+    told: Floats  # (C,) how many of a cell's people tell of their outcome; 1 but for capped arms
     single: Floats  # (C,) scratch: one answer
     order: Counts  # (C,) scratch: the cells in order
     picks: Counts  # (C,) scratch
@@ -86,6 +87,7 @@ def tallies_for(state: State, fixed: Constants) -> Tallies:
         first=counts(nodes, 2),
         bins=counts(nodes, 3),
         pairs=counts(nodes * fixed.arms, 3),
+        told=np.ones(nodes * fixed.arms),
         single=np.zeros(cells),
         order=np.arange(cells),
         picks=counts(cells),

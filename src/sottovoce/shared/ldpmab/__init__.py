@@ -1,11 +1,14 @@
 """``ldpmab``, the paper's method: its settings."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from sottovoce.shared.check import finite_float
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.methods import MethodSettings
+
+if TYPE_CHECKING:
+    from sottovoce.shared.experiment import Experiment
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,12 @@ class Ldpmab(MethodSettings):
             if number is None or number <= 0:
                 raise ExperimentError(must("c of ldpmab", "be finite and > 0", repr(self.c)))
             object.__setattr__(self, "c", number)
+
+    def check_experiment(self, experiment: "Experiment") -> None:
+        """Refuse a cap on an arm: this method gives live arms chances of its own."""
+        if experiment.caps:
+            rule = "have no cap with ldpmab, which gives live arms chances of its own"
+            raise ExperimentError(must("an added arm", rule, "one"))
 
     @property
     def summary(self) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from sottovoce.shared.check import finite_float
 from sottovoce.shared.errors import ExperimentError, malformed, must
 from sottovoce.shared.methods import MethodSettings
+from sottovoce.shared.whisper.caps import NO_CAP, caps_of, needs_uncapped_rival, share_of
 from sottovoce.shared.whisper.thresholds import THRESHOLDS
 from sottovoce.shared.whisper.tuning import ASK, SHARES
 
@@ -57,7 +58,11 @@ class Whisper(MethodSettings):
             raise ExperimentError(must("whisper", rule, "public_arms too"))
 
     def check_experiment(self, experiment: "Experiment") -> None:
-        """Refuse more public arms than a report can rank, and more questions than it can number."""
+        """Refuse more public arms than a report can rank, and more questions than it can number.
+
+        A cap on an arm needs private arms: where they are public, each ranking is as likely as any
+        other, and so is each arm.
+        """
         from sottovoce.shared.whisper.questions import most_questions
 
         if most_questions(experiment) > 2**16:
@@ -67,15 +72,28 @@ class Whisper(MethodSettings):
         if self.public_arms and len(experiment.arms) > 255:
             rule = "be at most 255 where they are public: a report ranks them in bytes"
             raise ExperimentError(must("arms", rule, len(experiment.arms)))
+        if self.public_arms and experiment.caps:
+            rule = "have no cap where arms are public: people get each live arm equally often"
+            raise ExperimentError(must("an added arm", rule, "one"))
 
     def check_release(self, release: "Release") -> None:
-        """Refuse unequal chances, more than two arms where they are private, and wrong shares."""
+        """Refuse other chances, more than two arms where they are private, and wrong shares."""
+        caps, public = caps_of(release.experiment), self.public_arms
         for policy in release.bins:
-            public = self.public_arms
-            equal = all(chance == 1 / len(policy.arms) for chance in policy.propensities)
+            chances = [1 / len(policy.arms)] * len(policy.arms)
+            if len(policy.arms) == 2 and not public:
+                first, second = policy.arms
+                chances = [share_of(caps, first, second), share_of(caps, second, first)]
+                live = [arm in policy.live for arm in range(len(caps))]
+                both = max(caps[first], caps[second]) < NO_CAP
+                if both and needs_uncapped_rival(live, caps, first):
+                    rule = "not offer two capped arms while one without a cap is live"
+                    raise malformed(f"bin {policy.path!r}", rule, "two")
+            equal = list(policy.propensities) == chances
             if not equal or (not public and len(policy.arms) > 2) or (public and policy.waiting):
                 rule = "offer all live arms" if public else "offer at most two arms"
                 rule += ", with equal chances"
+                rule += ", or as the cap of one says" if release.experiment.caps else ""
                 raise malformed(f"bin {policy.path!r}", rule, "something else")
 
         ask, axes = release.ask, release.experiment.dimension

@@ -117,6 +117,12 @@ class Entry(NamedTuple):
         return self.public is True
 
     @property
+    def thinned(self) -> bool:
+        """Whether some who have a capped arm's rival tell of no outcome (``caps.py``)."""
+        about_pair = self.cells == BINS and self.measures == REWARDS
+        return about_pair and not self.logged and not self.ranked
+
+    @property
     def by_arm(self) -> bool:
         """Whether each arm of a bin has a cell of its own."""
         return self.cells == BIN_ARMS
