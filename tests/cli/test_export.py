@@ -153,8 +153,8 @@ def test_the_first_experiment_need_not_be_named_if_it_is_the_only_one(tmp_path: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--database", "{url}"], "the experiment must be named, for the database does not have"),
-        (["ab", "--database", "{url}"], "error: the experiment must be in the database ("),
+        (["--database", "{url}"], "the experiment must name one of the database ("),
+        (["ab", "--database", "{url}"], "error: the experiment must name one of the database ("),
         (["{id}", "--database", "{url}", "--release", "999"], "the release must be one of 1 to"),
         (
             ["{id}", "--database", "{url}", "--format", "policy", "--signing-key", "no.key"],

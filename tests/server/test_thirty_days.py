@@ -120,6 +120,7 @@ def live(url: str, folder: Path, count: int, *, killed: float, restarts: int) ->
     done = replay(store, EXPERIMENT.fingerprint)
     assert done.agrees, done.troubles
     found["stored"] = store.length(EXPERIMENT.fingerprint)
+    store.close()
     return found
 
 

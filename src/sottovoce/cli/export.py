@@ -39,7 +39,7 @@ class Export(Command, extra="cli"):
     """
 
     experiment: str | None = argument(
-        None, "The fingerprint of the experiment, 64 digits; not needed if there is only one."
+        None, "The experiment's name, or its fingerprint; not needed if there is only one."
     )
     form: Form = option("rules", "What to write.", "--format")
     output: Path | None = option(

@@ -1,5 +1,6 @@
 """The database → a policy: a release, and the estimates that the learner had of its arms."""
 
+import json
 from dataclasses import dataclass
 
 from sottovoce.server.status import Snapshot
@@ -21,16 +22,17 @@ class Learned:
 def learned(store: Store, *, experiment: str | None, version: int | None) -> Learned:
     """Return the release of a version, the newest without one, and what was known by then.
 
-    experiment: a fingerprint; it may be left out where there is one experiment only.
+    experiment: a fingerprint, or a name that only one experiment has; it may be left out where
+        there is one experiment only.
     """
-    known = [fingerprint for fingerprint, _ in store.experiments()]
-    if experiment is None and len(known) != 1:
-        rule = "be named, for the database does not have exactly one"
-        raise PolicyError(must("the experiment", rule, ", ".join(known) or "none"))
-    fingerprint = experiment or known[0]
-    if fingerprint not in known:
-        rule = f"be in the database ({', '.join(known) or 'which has none'})"
-        raise PolicyError(must("the experiment", rule, fingerprint))
+    names = {fingerprint: json.loads(text)["name"] for fingerprint, text in store.experiments()}
+    found = [each for each, name in names.items() if experiment in (None, each, name)]
+    if len(found) != 1:
+        listed = ", ".join(f"{name} ({each})" for each, name in names.items())
+        rule = f"name one of the database ({listed or 'which has none'})"
+        came = "none" if experiment is None else repr(experiment)
+        raise PolicyError(must("the experiment", rule, came))
+    (fingerprint,) = found
     newest = store.newest_versions()[fingerprint]
     logged = store.release(fingerprint, version or newest)
     if logged is None:
