@@ -61,11 +61,14 @@ Halves at all: era 1, R 0.217 / 0.39 without, 0.193 / 0.39 with. The number itse
 ASK = 1024
 """The unit of the shares of axes in a release. Not tuned."""
 
-ASK_PER_AXIS = 0.15
-"""The share of people who are asked about an axis, for each axis in question and one more …
+ASK_PER_EFFECT = 0.15
+"""The share of people who are asked about an axis, for each unknown effect in question …
 
-Tried 0.15 and 0.25 (with ASK_MOST of 0.9): one of 20 features 0.193/0.044 and 0.189/0.046 of random
-at ε = 1 and 4 (16 runs each). ``sottovoce bench regret --worlds --only exponential``
+A number has one effect, and L levels without order L - 1. Tried, for each axis whatever its levels,
+0.15 and one axis more, 0.2 for whatever is in question, and 0.15. R (20 runs): 0.1391, 0.1368 and
+0.1404; at ε = 1 and 2 alone (80 runs) 0.215, 0.209 and 0.208. By effects instead of axes (30 runs):
+6 levels in turns 0.203/0.019 and 0.159/0.015 of random at ε = 1 and 4, 12 levels 0.495/0.047 and
+0.392/0.040, 30 levels 0.965/0.277 and 0.743/0.143. ``sottovoce bench regret --worlds --only levels``
 """
 
 ASK_SHARPNESS = 1.5
