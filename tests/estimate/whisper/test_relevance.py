@@ -171,8 +171,8 @@ def test_everybody_is_asked_about_no_axis_or_about_one_in_proportion(seed: int, 
     assert state.ask.sum() == ALL
     assert (state.ask >= 0).all()
     weights = varies**1.5 / (varies**1.5).sum()
-    # 15 % for each axis in question, up to 90 %.
-    share = min(0.15 / (weights**2).sum(), 0.9)
+    # 10 % for each axis in question, up to 90 %.
+    share = min(0.1 / (weights**2).sum(), 0.9)
     assert np.abs(state.ask[1:] - ALL * share * weights).max() <= 1 + 1e-3 * ALL
     assert state.ask[0] >= 0.1 * ALL
 
@@ -183,11 +183,11 @@ def test_the_more_levels_an_axis_has_the_more_people_are_asked(levels: int, effe
     known = constants(with_levels(levels, 0, arms=2))
     state = initial_state(known)
     ask_about(state, known, np.array([1.0, 0.0]))  # the number makes no difference
-    assert state.ask[1] == pytest.approx(ALL * min(0.15 * effects, 0.9), abs=2)
+    assert state.ask[1] == pytest.approx(ALL * min(0.1 * effects, 0.9), abs=2)
     ask_about(state, known, np.array([1.0, 1.0]))  # as many are asked about either
     in_question = 1 / (0.25 / effects + 0.25)
     assert state.ask[1] == state.ask[2]
-    assert state.ask[0] == pytest.approx(ALL * (1 - min(0.15 * in_question, 0.9)), abs=3)
+    assert state.ask[0] == pytest.approx(ALL * (1 - min(0.1 * in_question, 0.9)), abs=3)
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
