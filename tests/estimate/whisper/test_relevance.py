@@ -164,24 +164,39 @@ def test_relevance_is_a_share_of_what_an_effect_may_be(levels: list[int]) -> Non
 @pytest.mark.parametrize("seed", range(5))
 def test_everybody_is_asked_about_no_axis_or_about_one_in_proportion(seed: int, d: int) -> None:
     rng = np.random.default_rng([seed, d])
-    state = initial_state(constants(unit_cube(d=d)))
+    known = constants(unit_cube(d=d))
+    state = initial_state(known)
     varies = rng.exponential(1.0, d) ** rng.choice([1, 4])
-    ask_about(state, varies)
+    ask_about(state, known, varies)
     assert state.ask.sum() == ALL
     assert (state.ask >= 0).all()
     weights = varies**1.5 / (varies**1.5).sum()
-    # 15 % for each axis in question and one more, up to 90 %.
-    share = min(0.15 * (1 + 1 / (weights**2).sum()), 0.9)
+    # 10 % for each axis in question, up to 90 %.
+    share = min(0.1 / (weights**2).sum(), 0.9)
     assert np.abs(state.ask[1:] - ALL * share * weights).max() <= 1 + 1e-3 * ALL
     assert state.ask[0] >= 0.1 * ALL
 
 
+@pytest.mark.parametrize(("levels", "effects"), [(3, 2), (4, 3), (6, 5), (12, 11)])
+def test_the_more_levels_an_axis_has_the_more_people_are_asked(levels: int, effects: int) -> None:
+    """Levels differ from their mean: all but one of the differences are unknown."""
+    known = constants(with_levels(levels, 0, arms=2))
+    state = initial_state(known)
+    ask_about(state, known, np.array([1.0, 0.0]))  # the number makes no difference
+    assert state.ask[1] == pytest.approx(ALL * min(0.1 * effects, 0.9), abs=2)
+    ask_about(state, known, np.array([1.0, 1.0]))  # as many are asked about either
+    in_question = 1 / (0.25 / effects + 0.25)
+    assert state.ask[1] == state.ask[2]
+    assert state.ask[0] == pytest.approx(ALL * (1 - min(0.1 * in_question, 0.9)), abs=3)
+
+
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_at_first_all_axes_are_asked_about_alike(d: int) -> None:
-    state = initial_state(constants(unit_cube(d=d)))
+    known = constants(unit_cube(d=d))
+    state = initial_state(known)
     assert state.ask.sum() == ALL
     assert set(state.ask[1:].tolist()) == {ALL // (2 * d)}
-    ask_about(state, np.zeros(d))  # nothing varies, as far as anybody knows
+    ask_about(state, known, np.zeros(d))  # nothing varies, as far as anybody knows
     assert state.ask.sum() == ALL
     assert len(set(state.ask[1:].tolist())) == 1
 

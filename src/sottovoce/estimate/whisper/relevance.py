@@ -21,7 +21,7 @@ from sottovoce.estimate.whisper.state import Floats, Information
 from sottovoce.shared.whisper.tuning import (
     ASK,
     ASK_MOST,
-    ASK_PER_AXIS,
+    ASK_PER_EFFECT,
     ASK_SHARPNESS,
     FEW_MATTER,
     PRIOR_SHARE,
@@ -85,17 +85,21 @@ def log_evidence(precision: Floats, vector: Floats, square: float) -> float:
     return 0.5 * explained - 0.5 * log_determinant
 
 
-def ask_about(state: "State", varies: Floats) -> None:
+def ask_about(state: "State", constants: "Constants", varies: Floats) -> None:
     """Say how many people are asked about each axis, and about none.
 
     varies (d,): the expected variation of what is compared along each axis, over all bins. People
     are asked in proportion to a power of it, so that most are asked where most may be gained. The
-    more axes are in question, the more people are asked.
+    more effects are in question, the more people are asked: one along a number, and L - 1 of L
+    levels without order, since they are differences from their mean.
     """
     weights = (varies + 1e-9) ** ASK_SHARPNESS
     weights /= weights.sum()
-    effective = 1.0 / np.sum(weights**2)  # as many axes as if all had the same weight
-    share = min(ASK_PER_AXIS * (1.0 + effective), ASK_MOST)
+    unequal = 0.0
+    for axis in range(len(varies)):
+        unequal += weights[axis] ** 2 / max(constants.axes.levels[axis] - 1, 1)
+    effective = 1.0 / unequal  # as many effects as if all had the same weight
+    share = min(ASK_PER_EFFECT * effective, ASK_MOST)
     asked = 0
     for axis in range(len(varies)):
         state.ask[1 + axis] = int(share * weights[axis] * ASK)

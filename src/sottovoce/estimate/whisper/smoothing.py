@@ -13,7 +13,8 @@ each other, the more the nearer they are.
 
 Of a bin, g is kept together with the one effect along which it is split; all other effects are
 taken to be independent of each other and of g. So the work grows with the number of slots, and not
-with its cube.
+with its cube. By how much the g's of two parts differ tells how large the effect of the split is:
+their own effects along that axis are expected to be as large.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,6 +33,7 @@ from sottovoce.estimate.whisper.relevance import weigh_axes
 from sottovoce.estimate.whisper.state import Floats, Information
 from sottovoce.shared.whisper.tuning import (
     PRIOR_SHARE,
+    REWARD_DEVIATION,
     SLOPE_DEVIATION,
     SLOPE_KEPT,
     SLOPE_RENEWED,
@@ -52,6 +54,8 @@ class Messages(NamedTuple):
     told (nodes, …): what its own answers say of g. effects (nodes, Z, …): what they, and on the way
         up all bins below it, say of its effects.
     up (nodes, …): what a part tells its parent of its g. up_effects (nodes, Z, …): of effects.
+    of_parts (nodes, …): what the two parts say, by how their g's differ, of the effect along which
+        a bin is split.
     """
 
     parts: Floats
@@ -59,6 +63,7 @@ class Messages(NamedTuple):
     effects: Information
     up: Information
     up_effects: Information
+    of_parts: Information
 
 
 def smoothing_is_due(state: "State") -> bool:
@@ -89,7 +94,8 @@ def smooth(state: "State", constants: "Constants") -> None:
     weigh_axes(state, constants, effects)
     up = Information(told.precision.copy(), told.vector.copy())
     up_effects = Information(np.zeros_like(effects.precision), np.zeros_like(effects.vector))
-    messages = Messages(parts, told, effects, up, up_effects)
+    of_parts = Information(np.zeros_like(told.precision), np.zeros_like(told.vector))
+    messages = Messages(parts, told, effects, up, up_effects, of_parts)
     # Parts come after their parents, so that going down the numbers goes up the tree.
     for node in range(nodes - 1, -1, -1):
         child = state.tree.child[node]
@@ -177,8 +183,8 @@ def gather(state: "State", constants: "Constants", node: int, messages: Messages
     """Work out what a bin's own answers and its two parts say of its g: the message upwards."""
     arms, child, up = constants.arms, state.tree.child[node], messages.up
     split = effect_of_split(state, constants, node, messages.parts[node], messages.effects)
-    cross, square = np.zeros((arms, arms)), split.precision
-    vector = split.vector
+    cross, square = np.zeros((arms, arms)), np.zeros((arms, arms))
+    vector = np.zeros(arms)
     for part in range(child, child + 2):
         shift = state.shift[part]
         up.precision[node] += up.precision[part]
@@ -186,8 +192,17 @@ def gather(state: "State", constants: "Constants", node: int, messages: Messages
         cross += shift * up.precision[part]
         square += shift**2 * up.precision[part]
         vector += shift * up.vector[part]
-    # Without the effect of the split, which nobody above knows: the Schur complement.
-    inverse = np.empty((arms, arms))
+    # Of the effect of the split, without g: the Schur complement.
+    inverse, known = np.empty((arms, arms)), up.precision[node].copy()
+    for a in range(arms):
+        known[a, a] += 1.0 / REWARD_DEVIATION**2
+    invert(known, inverse)
+    blurred = cross @ inverse
+    messages.of_parts.precision[node] = square - blurred @ cross
+    messages.of_parts.vector[node] = vector - blurred @ up.vector[node]
+    # Of g, without the effect of the split, which nobody above knows.
+    square += split.precision
+    vector += split.vector
     invert(square, inverse)
     blurred = cross @ inverse
     up.precision[node] -= blurred @ cross
@@ -239,7 +254,7 @@ def hand_down(
     state: "State", constants: "Constants", node: int, part: int, messages: Messages
 ) -> None:
     """Give a part the prior that follows from its parent and its sibling."""
-    parts, told, effects, up, up_effects = messages
+    parts, told, effects, up, up_effects, of_parts = messages
     arms, axis = constants.arms, state.tree.axis[node]
     sibling = 2 * state.tree.child[node] + 1 - part
     levels, first = constants.axes.levels[axis], constants.axes.slots[axis]
@@ -267,11 +282,17 @@ def hand_down(
             continue
         precision = state.prior.precision[node, 1 + slot] + effects.precision[node, slot]
         information = state.prior.vector[node, 1 + slot] + effects.vector[node, slot]
+        solve(
+            precision - up_effects.precision[part, slot],
+            information - up_effects.vector[part, slot],
+            one,
+            its,
+        )
+        if levels == 0 and slot == first:
+            precision += of_parts.precision[node]
+            information += of_parts.vector[node]
         solve(precision, information, all_mean, all_covariance)
         renew_variance(state, constants, part, axis, slot, all_mean, all_covariance)
-        precision -= up_effects.precision[part, slot]
-        information -= up_effects.vector[part, slot]
-        solve(precision, information, one, its)
         give_effect(state, constants, part, axis, slot, one, its)
     if levels > 0:
         centre_levels(state, constants, part, axis, parts[node])

@@ -63,7 +63,7 @@ def step(state: "State", constants: "Constants") -> None:
         state.pair[node, 0], state.pair[node, 1] = best, rival
         forecast(state, constants, node, state.mass[node, 0], mean)
     if smoothed and totals.contested > 0:
-        ask_about(state, varies)
+        ask_about(state, constants, varies)
         changed = True
     if totals.scale_share > 0:
         changed |= scale_axes(state, constants)
