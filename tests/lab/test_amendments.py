@@ -153,19 +153,16 @@ def test_nobody_gets_an_arm_before_it_came_or_after_it_was_retired(method: Any) 
 @pytest.mark.parametrize("cap", [0.1, 0.3])
 def test_a_capped_arm_goes_to_few_until_it_has_won(cap: float) -> None:
     settings: dict[str, Any] = {"epsilon": 8.0, "seed": 2, "points": POINTS}
-    few = simulate(
-        BestInAThird(), n=4500, amendments=[AmendedAfter(4000, ADD_ARM, cap=cap)], **settings
-    )
+    came = [AmendedAfter(4000, ADD_ARM, cap=cap)]
+    few = simulate(BestInAThird(), n=4500, horizon=40_000, amendments=came, **settings)
     share = people_with(few, 2, after=4000, until=4400) / 400
     assert share.max() == pytest.approx(cap)
-    many = simulate(
-        BestInAThird(), n=30_000, amendments=[AmendedAfter(4000, ADD_ARM, cap=cap)], **settings
-    )
+    many = simulate(BestInAThird(), n=30_000, amendments=came, **settings)
     last = people_with(many, 2, after=28_000, until=29_900) / 1900
     # It has won in its third of the space, and is dropped elsewhere.
-    inside = np.array(POINTS)[:, 0] < 0.2
-    assert last[inside].mean() > 0.9
-    assert last[~inside].mean() < 0.2
+    along = np.array(POINTS)[:, 0]
+    assert last[along < 0.2].mean() > 0.6
+    assert last[along > 0.5].mean() < 0.1
 
 
 def test_nothing_is_decided_while_an_experiment_is_paused() -> None:
