@@ -44,7 +44,9 @@ from sottovoce.shared.errors import (
     ForkError,
     LedgerError,
     MissingExtra,
+    NoSuchExperiment,
     OutboxError,
+    PolicyError,
     Refused,
     Rejection,
     ReportRejected,
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
     from sottovoce.device.decision import Decision
     from sottovoce.device.device import Device
     from sottovoce.device.ledger import AnyLedger, Ledger, LedgerEntry
+    from sottovoce.device.policy.policy import Policy
     from sottovoce.device.session import ClientSettings
     from sottovoce.device.transport import Request, Response
     from sottovoce.estimate.diagnosis import Audit, Diagnosis, Source
@@ -126,10 +129,13 @@ __all__ = [
     "LedgerError",
     "MethodSettings",
     "MissingExtra",
+    "NoSuchExperiment",
     "Numeric",
     "Ordinal",
     "OutboxError",
     "Partition",
+    "Policy",
+    "PolicyError",
     "Population",
     "Refused",
     "Rejection",
@@ -163,6 +169,7 @@ _MODULES = {
     "sottovoce.device.decision": "Decision",
     "sottovoce.device.device": "Device",
     "sottovoce.device.ledger": "AnyLedger Ledger LedgerEntry",
+    "sottovoce.device.policy.policy": "Policy",
     "sottovoce.device.session": "ClientSettings",
     "sottovoce.device.transport": "Request Response",
     "sottovoce.estimate.diagnosis": "Audit Diagnosis Source",

@@ -1,4 +1,5 @@
 import os
+import random
 import sqlite3
 import subprocess
 import sys
@@ -98,7 +99,7 @@ def test_what_was_spent_is_there_after_a_restart(path: Path) -> None:
 
 def test_the_budget_is_for_life(path: Path) -> None:
     sv.Ledger(path, budget=2)
-    with pytest.raises(sv.LedgerError, match="the ledger's budget must be 2 as it was"):
+    with pytest.raises(sv.LedgerError, match="the ledger's budget must be ε = 2, as"):
         sv.Ledger(path, budget=3)
     assert sv.Ledger.read(path).budget == 2
 
@@ -280,3 +281,127 @@ def test_the_receipt_can_be_read_by_a_person(path: Path) -> None:
     assert "spent            ε = 3.5 in 2 reports" in receipt
     assert "left             ε = 4.5" in receipt
     assert receipt.count("walking (0123456789abcdef)") == 2
+
+
+# --- a budget for a time --------------------------------------------------------------------------
+
+DAY = 86_400
+
+
+class Wall:
+    """A clock on the wall, which can be set."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_budget_for_a_time_is_for_every_stretch_of_it(path: Path) -> None:
+    wall = Wall()
+    ledger = sv.Ledger(path, budget=4, per="30 days", now=wall)
+    begin = wall.now
+    for day in (0, 10, 20, 29.999):
+        wall.now = begin + day * DAY
+        ledger.spend(1, **SPEND)
+    assert ledger.left == 0
+    wall.now = begin + 30 * DAY
+    with pytest.raises(sv.BudgetSpent, match=r"be at most 0.0, what is left; got 1"):
+        ledger.spend(1, **SPEND)  # a moment is rounded down: the first counts for a second more
+    wall.now = begin + 30 * DAY + 2
+    assert ledger.left == 1
+    ledger.spend(1, **SPEND)
+    with pytest.raises(sv.BudgetSpent):
+        ledger.spend(1, **SPEND)
+    wall.now = begin + 300 * DAY
+    assert ledger.left == 4
+    assert len(ledger.entries()) == 5
+
+
+def test_within_any_stretch_no_more_than_the_budget_is_ever_spent(path: Path) -> None:
+    """Whatever the moments are, and however often somebody tries."""
+    rng, wall = random.Random(4), Wall()
+    ledger = sv.Ledger(path, budget=1, per="7 days", now=wall)
+    spent: list[float] = []
+    for _ in range(300):
+        wall.now += rng.expovariate(1 / (0.4 * DAY))
+        try:
+            ledger.spend(0.25, **SPEND)
+        except sv.BudgetSpent:
+            continue
+        spent.append(wall.now)
+    assert len(spent) > 50
+    for last in spent:
+        assert sum(last - 7 * DAY <= each <= last for each in spent) <= 4
+
+
+def test_a_clock_that_is_set_back_frees_nothing(path: Path) -> None:
+    wall = Wall()
+    ledger = sv.Ledger(path, budget=1, per="7 days", now=wall)
+    ledger.spend(1, **SPEND)
+    wall.now -= 400 * DAY
+    with pytest.raises(sv.BudgetSpent):
+        ledger.spend(1, **SPEND)
+
+
+def test_a_budget_is_changed_only_on_purpose(path: Path) -> None:
+    ledger = sv.Ledger(path, budget=4, per="30 days")
+    ledger.spend(3, **SPEND)
+    for other in ({"budget": 4}, {"budget": 4, "per": "31 days"}, {"budget": 5, "per": "30 days"}):
+        with pytest.raises(sv.LedgerError, match="to give it another one, call"):
+            sv.Ledger(path, **other)
+    assert sv.Ledger(path, budget=4, per="30d").left == 1
+    smaller = sv.Ledger.change(path, budget=2, per="30 days")
+    assert smaller.left == 0
+    with pytest.raises(sv.BudgetSpent, match=r"be at most 0.0, what is left"):
+        smaller.spend(0.5, **SPEND)
+    with pytest.raises(sv.LedgerError):
+        ledger.spend(1, **SPEND)  # whoever still has the old one
+    larger = sv.Ledger.change(path, budget=8)
+    assert (larger.left, larger.per) == (5, None)
+    assert sv.Ledger.read(path).budget == 8
+    receipt = larger.receipt()
+    assert "budget before    ε = 4 in any 30 days, until 20" in receipt
+    assert "budget before    ε = 2 in any 30 days, until 20" in receipt
+    assert "lifetime budget  ε = 8" in receipt
+
+
+@pytest.mark.parametrize(
+    "bad", [{"budget": 0}, {"budget": "4"}, {"budget": 4, "per": "soon"}, {"budget": 4, "per": 30}]
+)
+def test_a_change_that_cannot_be_leaves_the_ledger_as_it_was(
+    path: Path, bad: dict[str, Any]
+) -> None:
+    sv.Ledger(path, budget=4).spend(3, **SPEND)
+    with pytest.raises(sv.ExperimentError):
+        sv.Ledger.change(path, **bad)
+    assert sv.Ledger(path, budget=4).left == 1
+    with pytest.raises(sv.LedgerError, match="a ledger must be an existing file"):
+        sv.Ledger.change(path.with_name("none"), budget=4)
+
+
+def test_a_ledger_of_before_goes_on_with_all_that_was_spent(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(
+            "CREATE TABLE budget (epsilon REAL NOT NULL CHECK (epsilon > 0));"
+            "CREATE TABLE spent (moment TEXT NOT NULL, experiment TEXT NOT NULL,"
+            " name TEXT NOT NULL, release INTEGER NOT NULL,"
+            " epsilon REAL NOT NULL CHECK (epsilon > 0));"
+            "INSERT INTO budget VALUES (4);"
+            "INSERT INTO spent VALUES ('2026-01-01T00:00:00+00:00', 'a', 'b', 1, 3.0);"
+            "PRAGMA application_id = 0x536F766F; PRAGMA user_version = 1;"
+        )
+    ledger = sv.Ledger(path, budget=4)
+    assert ledger.left == 1
+    ledger.spend(1, **SPEND)
+    assert sv.Ledger.change(path, budget=1, per="1 day").left == 0
+
+
+def test_a_moment_that_is_none_is_damage(path: Path) -> None:
+    ledger = sv.Ledger(path, budget=4, per="1 day")
+    ledger.spend(1, **SPEND)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE spent SET moment = 'long ago'")
+    with pytest.raises(sv.LedgerError, match="must say when each report was made; it is damaged"):
+        ledger.spend(1, **SPEND)

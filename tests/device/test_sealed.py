@@ -151,6 +151,16 @@ def test_of_many_threads_one_reports_on_a_choice() -> None:
     assert len(ledger.spent) == 1
 
 
+def test_a_context_that_is_refused_ends_the_choice_of_an_earlier_release_too() -> None:
+    device = sv.Device(four_bins(), ledger=Purse())
+    device.choose(CONTEXT)
+    device.follow(later(four_bins()))
+    with pytest.raises(sv.ContextError):
+        device.choose({"age": 42})
+    with pytest.raises(sv.DeviceError, match="the last context was refused"):
+        device.report(reward=1)
+
+
 def test_a_decision_is_reported_against_its_own_release_whatever_came_since(tmp_path: Path) -> None:
     server = Shelf(four_bins())
     client = client_of(server, outbox=tmp_path / "outbox")

@@ -4,6 +4,7 @@ The server is ``sottovoce serve`` itself. SIGKILL leaves no time to say goodbye.
 report that was acknowledged is in the log, once; and all releases follow from the log.
 """
 
+import json
 import random
 import subprocess
 import time
@@ -17,15 +18,17 @@ import pytest
 from sottovoce.server.replay import replay
 from sottovoce.server.store.store import Store
 from sottovoce.shared.wire import nonce_of
+from support.amenders import Amender
 from support.databases import cluster, new_database
 from support.postmasters import kill_all, kill_postmaster, stop_at_once
 from support.senders import WALKING, Senders, walking
-from support.services import COMMAND, FAULTY, Service, wait_until
+from support.services import COMMAND, FAULTY, TOKEN, Service, wait_until
 from support.slow import slow_but
 from support.stores import query
 
 # How often something is killed; all of it is the same test, only longer.
 ROUNDS = slow_but([6], [6, 70])
+AMENDED_ROUNDS = slow_but([6], [6, 50])
 
 Kill = Callable[[], None]
 
@@ -70,6 +73,22 @@ def check_that_all_was_learned(store: Store, database: str) -> None:
     assert done.returncode == 0
 
 
+def check_that_every_amendment_is_taken(store: Store, amender: Amender) -> None:
+    """Each that was acknowledged is there, as it was, once; and so is each that was asked for."""
+    logged = store.amendments(walking().fingerprint)
+    told = {each.number: json.loads(each.text) for each in logged}
+    assert amender.acknowledged.items() <= told.items()
+    assert list(told) == list(range(1, len(told) + 1))
+    assert len(told) <= len(amender.acknowledged) + 1  # the last one may have had no answer
+    wait_until(
+        lambda: not any(each.waits for each in store.amendments(walking().fingerprint)),
+        told="each must be taken",
+    )
+    versions = [each.version for each in store.amendments(walking().fingerprint)]
+    assert len(set(versions)) == len(versions)
+    print(f"{len(told)} amendments, {amender.repeated} of them sent again")
+
+
 def tell(service: Service, senders: Senders, store: Store) -> None:
     """For whoever runs the test to see what it did: pytest -rP."""
     print(
@@ -96,6 +115,54 @@ def test_on_sqlite_nothing_is_lost_whichever_process_is_killed(tmp_path: Path, r
         tell(service, senders, store)
         assert service.stop() == 0
     assert not senders.troubles
+
+
+@pytest.mark.parametrize("rounds", AMENDED_ROUNDS)
+def test_on_sqlite_no_amendment_is_lost_or_made_twice(tmp_path: Path, rounds: int) -> None:
+    database = f"sqlite:///{tmp_path}/reports.db"
+    store = Store.open(database)
+    with Service(tmp_path, WALKING, database=database) as service:
+        service.wait_until_ready()
+        kills = [
+            lambda name=name: service.kill(name) for name in ("watcher", "worker 1", "learner")
+        ]
+        amend_under_siege(service, store, kills, rounds=rounds)
+        check_that_all_was_learned(store, database)
+        assert service.stop() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rounds", [6, 50])
+def test_on_postgres_no_amendment_is_lost_or_made_twice(tmp_path: Path, rounds: int) -> None:
+    with new_database("postgresql", folder=tmp_path) as database:
+        store = Store.open(database)
+        with Service(tmp_path, WALKING, database=database, workers=2) as service:
+            service.wait_until_ready()
+            kills = [
+                *(partial(service.kill, name) for name in ("watcher", "learner", "worker 2")),
+                partial(crash, kill_all),
+                partial(crash, stop_at_once),
+            ]
+            amend_under_siege(service, store, kills, rounds=rounds)
+            check_that_all_was_learned(store, database)
+            assert service.stop() == 0
+        store.close()
+
+
+def amend_under_siege(
+    service: Service, store: Store, kills: Sequence[Kill], *, rounds: int
+) -> None:
+    with (
+        Senders(service.url, walking()) as senders,
+        Amender(service.url, walking(), token=TOKEN) as amender,
+    ):
+        besiege(senders, kills, rounds=rounds)
+    assert not amender.troubles
+    assert not senders.troubles
+    assert len(amender.acknowledged) > rounds
+    check_that_nothing_is_lost(store, senders)
+    check_that_every_amendment_is_taken(store, amender)
+    tell(service, senders, store)
 
 
 @pytest.mark.slow

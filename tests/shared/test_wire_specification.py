@@ -337,7 +337,7 @@ def package_mechanism(epsilon: float, mechanism: spec.Mechanism) -> subset.Signe
 
 
 def test_the_examples_on_the_page_are_right() -> None:
-    with_set, with_numbers, an_experiment, a_release, _, _ = EXAMPLES
+    with_set, with_numbers, an_experiment, a_release, *_ = EXAMPLES
     for example in (with_set, with_numbers):
         report = wire.report_from_json(json.dumps(example))
         assert json.loads(wire.report_to_json(report)) == example

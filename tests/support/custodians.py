@@ -60,6 +60,7 @@ def hand_in(server: CustodianServer, files: Sequence[Path], **settings: Any) -> 
         "epsilon": 4.0,
         "transport": server.transport,
         "patience": 0.0,
+        "most_unfit": 1.0,
         "clock": FakeTime().clock(),
     }
     return contribute(server.address, files, Custodian(**{**defaults, **settings}))

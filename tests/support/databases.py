@@ -12,7 +12,6 @@ and deleted when that process ends. Each test gets a database of its own in it:
 import os
 import tempfile
 import uuid
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -29,10 +28,7 @@ class Cluster:
     """A PostgreSQL server that listens on a socket in a folder of its own."""
 
     def __init__(self) -> None:
-        with warnings.catch_warnings():
-            # The package asks for the folder of a login session, which not every machine has.
-            warnings.filterwarnings("ignore", message=".*XDG_RUNTIME_DIR", category=UserWarning)
-            self._pgserver: Any = import_module("pgserver")
+        self._pgserver: Any = import_module("pgserver")
         folder = Path(tempfile.mkdtemp(prefix="sottovoce-pg-"))
         # For root it adds a user to the machine: one test process at a time.
         name = f"sottovoce-pg-{os.getuid()}.lock"

@@ -94,7 +94,7 @@ class FakeServer:
 
     def _release(self, request: Request, path: str) -> Response:
         if f"/experiments/{self.experiment}/" not in path:
-            return answer(404, {"error": "there is no such experiment"})
+            return answer(404, {"error": "…", "reason": "no such experiment"})
         body = self.document()
         headers = {name.lower(): value for name, value in request.headers.items()}
         if headers.get("accept-encoding") == "gzip":

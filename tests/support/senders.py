@@ -71,7 +71,7 @@ def report_of(release: Release, rng: random.Random) -> bytes:
     age = rng.uniform(18, 90)
     arm = device.choose({"age": age, "sleep": rng.uniform(4, 10)})
     share = (age - 18) / 72
-    chance = {"control": 0.5, "reminder": 1 - share, "coach": share}[arm]
+    chance = {"reminder": 1 - share, "coach": share}.get(arm, 0.5)
     return wire.report_to_bytes(device.report(reward=float(rng.random() < chance)))
 
 
@@ -188,7 +188,8 @@ class Senders:
         if answer is None or answer[0] != 200:
             return
         release = wire.release_from_json(SignedRelease.from_json(answer[1]).text)
-        if release.version > self._release.version:
+        running = release.experiment.state == "running"  # else nobody takes part
+        if running and release.version > self._release.version:
             self._release = release
 
     def _ask(

@@ -19,6 +19,7 @@ from sottovoce.shared.experiment import Experiment
 COMMAND = [str(Path(sys.executable).with_name("sottovoce"))]
 # The same with a mistake, whose name comes next. -P: beside it are modules named as others are.
 FAULTY = [sys.executable, "-P", str(Path(__file__).with_name("faulty_service.py"))]
+TOKEN = "the-token-of-the-administrator"  # noqa: S105
 # Seconds after which something hangs.
 PATIENCE = 60.0
 
@@ -137,7 +138,11 @@ class Service:
                     stderr=output,
                     start_new_session=True,
                     # One that is killed leaves its temporary files: where the test's own are.
-                    env={**os.environ, "TMPDIR": str(self._output.parent)},
+                    env={
+                        **os.environ,
+                        "TMPDIR": str(self._output.parent),
+                        "SOTTOVOCE_ADMIN_TOKEN": TOKEN,
+                    },
                 )
             )
 

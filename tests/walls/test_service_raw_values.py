@@ -305,10 +305,12 @@ def test_raw_values_are_refused_and_found_nowhere(tmp_path: Path) -> None:
                 "estimates",
                 "certificates",
                 "diagnosis",
+                "amendments",
                 "releases/current",
                 "releases",
             )
-            shown_at = [page, *(f"{page}/{part}" for part in parts), "/metrics", "/openapi.json"]
+            shown_at = ["/", page, *(f"{page}/{part}" for part in parts)]
+            shown_at += ["/metrics", "/openapi.json"]
             for address in shown_at:
                 shown = get(local, address)
                 assert shown.status == 200

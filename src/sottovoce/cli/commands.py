@@ -5,10 +5,12 @@ from typing import Annotated
 import typer
 
 from sottovoce import __version__
+from sottovoce.cli.amend import Amend
 from sottovoce.cli.app import add, say
 from sottovoce.cli.audit import Audit
 from sottovoce.cli.bench import Regret, Service, Speed
 from sottovoce.cli.device import Contribute, Monitor, Receipt
+from sottovoce.cli.export import Export
 from sottovoce.cli.lab import Compare, Reproduce, Simulate
 from sottovoce.cli.service import Demo, Key, Replay, Serve
 
@@ -37,7 +39,7 @@ def sottovoce(
     """Learn which option suits which person without collecting anything about that person."""
 
 
-add(app, Demo, Serve, Replay, Key, Contribute, Receipt, Monitor, Audit)
+add(app, Demo, Serve, Amend, Replay, Key, Contribute, Receipt, Monitor, Export, Audit)
 add(app, Simulate, Compare, Reproduce)
 add(bench, Speed, Service, Regret)
 app.add_typer(bench, name="bench")

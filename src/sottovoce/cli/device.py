@@ -23,9 +23,10 @@ class Contribute(Command, extra="custodian"):
     """Privatise logged rows on this machine, each once, and send the reports.
 
     A row that does not fit sends a report that says nothing, at the same price: how many rows fit
-    stays private. A run that is stopped goes on where it was when it is started again. If the
-    journal was deleted or restored from a copy, rows may be reported twice: they have then spent
-    2ε. Exit code 75: the server could not be reached for too long; start again later.
+    stays private. If many do not, nothing is sent: the file is probably not the right one. A run
+    that is stopped goes on where it was when it is started again. If the journal was deleted or
+    restored from a copy, rows may be reported twice: they have then spent 2ε. Exit code 75: the
+    server could not be reached for too long; start again later.
     """
 
     server: str = option(..., "The server's address.")
@@ -44,6 +45,9 @@ class Contribute(Command, extra="custodian"):
         "The journal. Keep it: without it, or with an old copy, rows may be reported twice, at 2ε.",
     )
     refused: Path | None = option(None, "A CSV for the rows that do not fit: file, line, reason.")
+    most_unfit: float = option(
+        0.2, "Send nothing if a larger share of a file's rows does not fit.", min=0, max=1
+    )
     check: bool = option(False, "Only say which rows fit; send nothing.", "--check")
     patience: float = option(300.0, "Seconds without any success before it stops.", min=0)
     as_json: AsJson = False
@@ -77,6 +81,7 @@ class Contribute(Command, extra="custodian"):
                     state=self.state,
                     refused=self.refused,
                     only_check=self.check,
+                    most_unfit=self.most_unfit,
                     patience=self.patience,
                     progress=show,
                     on_wait=waits,

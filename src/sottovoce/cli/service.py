@@ -20,6 +20,7 @@ from sottovoce.cli.app import (
     say,
     say_json,
 )
+from sottovoce.shared.amendment import RUNNING
 from sottovoce.shared.experiment import Experiment
 
 logger = logging.getLogger(__name__)
@@ -91,6 +92,7 @@ class Serve(Command, extra="server"):
     )
 
     def __call__(self) -> None:
+        from sottovoce.server.amendments import as_amended
         from sottovoce.server.keys import SigningKey
         from sottovoce.server.outlook import warning
         from sottovoce.server.serve import Listening, serve
@@ -102,7 +104,9 @@ class Serve(Command, extra="server"):
         settings = ServerSettings(
             database=self.database, key=self.key, token=token, experiments=begun
         )
-        Store.open(self.database).close()  # so that a mistake in the address is told here, at once
+        store = Store.open(self.database)  # so that a mistake in the address is told here, at once
+        now = as_amended(store, begun)
+        store.close()
         public = SigningKey.read_or_create(self.key).public.hex()
         listening = Listening.on(self.host, self.port)
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
@@ -110,9 +114,11 @@ class Serve(Command, extra="server"):
         say(f"Public key   {public}")
         if not os.environ.get(TOKEN):
             say(f"Admin token  {token} (for this run; set {TOKEN} to keep one)")
-        for each in begun:
+        for each in now:
             say(f"Experiment   {each.name}: {listening.url}/experiments/{each.fingerprint}")
-            if few := warning(each):
+            if each.state != RUNNING:
+                say(f"             {each.name} is {each.state}")
+            elif few := warning(each):
                 logger.warning(few)
         serve(settings, listening, workers=self.workers)
 
@@ -146,6 +152,8 @@ class Replay(Command, extra="server"):
                 verdict = "agrees" if each.agrees else "DISAGREES"
                 counts = f"{each.reports:,} reports, {each.releases:,} releases"
                 say(f"{each.experiment[:16]} ({each.name}): {counts}: {verdict}")
+                for amendment in each.amendments:
+                    say(f"  {amendment}")
                 for trouble in each.troubles:
                     say(f"  {trouble}")
         if not all(each.agrees for each in results):

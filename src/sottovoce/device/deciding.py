@@ -5,6 +5,7 @@ is private already. Its ε is spent at once: the moment does not depend on what 
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from sottovoce.device.method import Prepared
 from sottovoce.device.moments import ends_at_a_random_turn
 from sottovoce.device.privatise import prepare
 from sottovoce.shared import wire
+from sottovoce.shared.amendment import RUNNING
 from sottovoce.shared.errors import BudgetSpent, ContextError
 from sottovoce.shared.experiment import Experiment
 
@@ -23,7 +25,8 @@ from sottovoce.shared.experiment import Experiment
 class Drawn:
     """An arm for a person, and the report on it but for the outcome.
 
-    release: the id of the release. prepared: None if the person has no budget left.
+    release: the id of the release. prepared: None if nobody is asked, or if the person has no
+        budget left.
     trouble: why the context was refused. The arm is then for nobody, and the report says nothing.
     """
 
@@ -53,9 +56,11 @@ class DecidingDevice(Device):
             # Whether a context fits is private: the report is made and paid for all the same.
             trouble = error
         secret = self._chosen(release, point, coins).secret
-        try:
-            prepared = prepare(release, secret, population=self._population, ledger=self._ledger)
-        except BudgetSpent:
-            prepared = None
+        prepared = None
+        if release.experiment.state == RUNNING:
+            with suppress(BudgetSpent):
+                prepared = prepare(
+                    release, secret, population=self._population, ledger=self._ledger
+                )
         arm = release.experiment.arms[secret.arm]
         return Drawn(arm, wire.release_id(release), self._population, prepared, trouble)

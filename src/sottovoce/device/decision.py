@@ -14,8 +14,9 @@ class Decision:
         on the device. To send it anywhere beside the person's reports would tie them together.
     arm: what the person gets. It is private, and not shown with the decision.
     expires: the outcome may be reported until then.
-    asked: whether there will be a report. There is none once the person's budget is spent, or
-        before the first release has come; the outcome of such a decision is ignored.
+    asked: whether there will be a report. There is none once the person's budget is spent, while
+        the experiment is paused or after it has ended, and before the first release has come. The
+        outcome of such a decision is ignored.
     """
 
     id: str

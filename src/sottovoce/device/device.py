@@ -15,6 +15,7 @@ from sottovoce.device.moments import ends_at_a_random_turn
 from sottovoce.device.privatise import outcome_of, privatise
 from sottovoce.shared import check, wire
 from sottovoce.shared.amending import continues
+from sottovoce.shared.amendment import RUNNING
 from sottovoce.shared.errors import ContextError, DeviceError, ForkError, must
 from sottovoce.shared.experiment import TARGET, Experiment
 from sottovoce.shared.release import Release
@@ -79,10 +80,10 @@ class Device:
     def check(self, release: Release) -> None:
         """Raise unless a release is of the same experiment, with all amendments seen so far.
 
-        The fingerprint stands for ε, the populations and the features: no amendment changes them.
+        ε, the populations and the features are in the first form: no amendment changes them.
         """
         now, before = release.experiment, self._release.experiment
-        if now.fingerprint != before.fingerprint:
+        if now.first_form != before.first_form:
             rule = f"be of experiment {before.fingerprint}"
             raise DeviceError(must("a release to follow", rule, now.fingerprint))
         if not continues(now, before):
@@ -180,6 +181,9 @@ class Device:
         return self._privatise(release, secret, reward=None)
 
     def _privatise(self, release: Release, secret: Secret, *, reward: float | None) -> Report:
+        state = release.experiment.state
+        if state != RUNNING:
+            raise DeviceError(must("an experiment", "be running to be reported to", state))
         answer = privatise(
             release, secret, population=self._population, reward=reward, ledger=self._ledger
         )

@@ -19,13 +19,14 @@ from dataclasses import dataclass
 
 from sottovoce.device import signature
 from sottovoce.device.transport import Request, Response, Steps
+from sottovoce.device.trust import bad_signature, trusted_key, trusted_keys
 from sottovoce.shared import wire
 from sottovoce.shared.errors import (
     DeviceError,
     ExperimentError,
     ForkError,
+    NoSuchExperiment,
     Rejection,
-    SignatureError,
     TransportError,
     WireError,
     must,
@@ -38,7 +39,6 @@ from sottovoce.shared.signed import (
     block_from_json,
     block_of,
     first_link,
-    key_id,
     last_link,
     message,
 )
@@ -92,11 +92,8 @@ class Releases:
         if not isinstance(experiment, str) or not re.fullmatch("[0-9a-f]{64}", experiment):
             rule = "be the 64 hexadecimal digits of its fingerprint"
             raise ExperimentError(must("experiment", rule, repr(experiment)))
-        trusted = [_key(each) for each in ([keys] if isinstance(keys, str) else keys)]
-        if not trusted:
-            raise SignatureError("keys must hold at least one public key; got none")
         self.server, self.experiment = server.rstrip("/"), experiment
-        self._keys = {key_id(public): public for public in trusted}
+        self._keys = trusted_keys(keys)
         self.answer: Response | None = None
 
     def newest(self, followed: Point | None) -> "Steps[Verified | None]":
@@ -165,6 +162,9 @@ class Releases:
         self.answer = response = yield Request("GET", url, dict(HEADERS))
         if response is None:
             raise TransportError("the server must be reachable; no answer came")
+        if response.status == 404 and _says_that_there_is_none(response.body):
+            came = "the answer that there is none"
+            raise NoSuchExperiment(must("the server", f"have experiment {self.experiment}", came))
         if response.status != 200:
             came = f"status {response.status}"
             raise TransportError(must("the server", f"send {what}", came))
@@ -184,19 +184,23 @@ class Releases:
             # For example the login page of a hotel network, which answers every request.
             trouble = "the server must send a signed release; got something else"
             raise TransportError(trouble) from None
-        public = self._keys.get(signed.key)
-        if public is None:
-            rule = f"be signed by one of {sorted(self._keys)}"
-            raise SignatureError(must("a release", rule, signed.key))
+        public = trusted_key(self._keys, signed.key, of="a release")
         if not signature.verify(public, signed.signature, message(signed.before, signed.text)):
-            raise SignatureError(
-                f"a release must carry a good signature; that of {signed.key} is not"
-            )
+            raise bad_signature(signed.key, of="a release")
         release = wire.release_from_json(signed.text)
         if release.experiment.fingerprint != self.experiment:
             rule = f"be of experiment {self.experiment}"
             raise DeviceError(must("a release", rule, release.experiment.fingerprint))
         return Verified(release, signed)
+
+
+def _says_that_there_is_none(body: bytes) -> bool:
+    """Say whether a Sottovoce server says so, and not somebody's proxy."""
+    try:
+        table = json.loads(_unpacked(body, most=LARGEST_BLOCK))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(table, dict) and table.get("reason") == "no such experiment"
 
 
 def _claims_to_be_signed(document: bytes) -> bool:
@@ -218,14 +222,3 @@ def _unpacked(body: bytes, *, most: int) -> bytes:
     if len(body) > most:
         raise TransportError(f"an answer must have at most {most} bytes; got more")
     return body
-
-
-def _key(digits: str) -> bytes:
-    try:
-        public = bytes.fromhex(digits)
-    except (TypeError, ValueError):
-        public = b""
-    if not signature.is_key(public):
-        rule = "be the 64 hexadecimal digits of an Ed25519 public key"
-        raise SignatureError(must("a key", rule, repr(digits)))
-    return public

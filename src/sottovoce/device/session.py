@@ -121,7 +121,7 @@ class Session:
         self._jitter = chosen.jitter
         self._refresh_every = chosen.refresh_every
         self._next_look = chosen.clock()
-        self._trouble = "none was asked for"
+        self._trouble: tuple[type[SottovoceError], str] = (TransportError, "none was asked for")
         self._looking = Backoff(clock=chosen.clock, jitter=chosen.jitter)
         self._sender = Sender(
             self._releases.server,
@@ -172,8 +172,8 @@ class Session:
         except SottovoceError as error:
             self._next_look = self._clock()
             self._looking.failed(self._releases.answer)
-            # Only the text is kept: the error itself would keep the caller's frames alive.
-            self._trouble = str(error)
+            # Not the error itself: it would keep the caller's frames alive.
+            self._trouble = type(error), str(error)
             if not isinstance(error, TransportError):
                 raise
             if self._releases.answer is not None:
@@ -233,8 +233,11 @@ class Session:
         if due and not self._looking.wait:
             yield from self._look_and_send()
         if self._device is None:
-            trouble = f"a first release must come from the server; {self._trouble}"
-            return self._without_policy(TransportError(trouble))
+            kind, trouble = self._trouble
+            kind = kind if issubclass(kind, TransportError) else TransportError
+            return self._without_policy(
+                kind(f"a first release must come from the server; {trouble}")
+            )
         self._expire()
         self._outbox.check_room()
         experiment = self._device.experiment

@@ -6,8 +6,9 @@ something else there. The first shows in its own reports. The second shows in th
 target's people, some of whom are asked nothing else: what others promise is then not delivered.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from sottovoce.shared.reward import RewardScale
 from sottovoce.shared.whisper.tuning import AUDIT_ERRORS, AUDIT_LEAST
 
 
@@ -106,6 +107,23 @@ class Diagnosis:
 
     sources: tuple[Source, ...]
     audit: Audit | None
+
+    def counted_as(self, rewards: RewardScale) -> "Diagnosis":
+        """Return a diagnosis of outcomes in [0, 1] in the owner's unit."""
+        sources = tuple(
+            each if each.promises is None else replace(each, promises=rewards.width * each.promises)
+            for each in self.sources
+        )
+        audit = self.audit
+        if audit is not None:
+            audit = replace(
+                audit,
+                delivered=rewards.mean(audit.delivered),
+                promised=rewards.mean(audit.promised),
+                at_random=rewards.mean(audit.at_random),
+                standard_error=rewards.width * audit.standard_error,
+            )
+        return Diagnosis(sources, audit)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -113,8 +113,9 @@ class Learner:
         )
 
     def estimates(self) -> list[CellEstimate]:
-        """Return what is known of each contested cell."""
-        return self._estimator.estimates()
+        """Return what is known of each contested cell, in the unit of the experiment's rewards."""
+        rewards = self.experiment.rewards
+        return [each.counted_as(rewards) for each in self._estimator.estimates()]
 
     def certificates(self) -> tuple[Certificate, ...]:
         """Return why each arm was dropped, where the method can tell."""
@@ -131,7 +132,8 @@ class Learner:
 
     def diagnosis(self) -> Diagnosis:
         """Say what each auxiliary population brings, and whether it seems to mislead."""
-        return self._estimator.diagnose(self._reports)
+        diagnosis = self._estimator.diagnose(self._reports)
+        return diagnosis.counted_as(self.experiment.rewards)
 
     def history(self) -> tuple[DatedEvent, ...]:
         """Every elimination, cut and amendment so far, with the number of reports by then."""

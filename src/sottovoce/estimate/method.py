@@ -4,7 +4,7 @@ A method's module ``estimate/<name>`` has the three functions of ``LearnerMethod
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from sottovoce.estimate.diagnosis import Diagnosis
@@ -13,6 +13,7 @@ from sottovoce.estimate.history import Certificate, Event
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.methods import method_part
 from sottovoce.shared.release import Release
+from sottovoce.shared.reward import RewardScale
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,13 @@ class CellEstimate:
     arm: str
     estimate: float | None
     radius: float | None
+
+    def counted_as(self, rewards: RewardScale) -> "CellEstimate":
+        """Return an estimate of outcomes in [0, 1] in the owner's unit."""
+        if self.estimate is None or self.radius is None:
+            return self
+        mean, radius = rewards.mean(self.estimate), rewards.width * self.radius
+        return replace(self, estimate=mean, radius=radius)
 
 
 class Estimator(Protocol):

@@ -1,17 +1,18 @@
 """How fast the lab and a device are."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
 from sottovoce.device.device import Device
+from sottovoce.estimate.learner import Learner
 from sottovoce.lab.environments import Exponential
 from sottovoce.lab.simulation import simulate
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.partition import Partition
-from sottovoce.shared.release import Release, uniform
+from sottovoce.shared.release import uniform
 from sottovoce.shared.schema import Numeric
 from sottovoce.shared.wire import report_to_bytes
 
@@ -75,17 +76,18 @@ def measure_devices(*, seconds: float = 1.0) -> list[DeviceSpeed]:
     return [_measure_device(epsilon, seconds=seconds) for epsilon in (0.5, 1.0, 2.0, 4.0, 8.0)]
 
 
-def _measure_device(epsilon: float, *, seconds: float, bins: int = 200) -> DeviceSpeed:
+def _measure_device(epsilon: float, *, seconds: float, count: int = 200) -> DeviceSpeed:
     experiment = Experiment(
         arms=["control", "reminder", "coach"],
         context=[Numeric("age", 18, 90), Numeric("bmi", 15, 45)],
         epsilon=epsilon,
     )
     partition = Partition(2)
-    while len(leaves := list(partition.leaves())) < bins:
+    while len(leaves := list(partition.leaves())) < count:
         shortest = min(leaves, key=len)
         partition = partition.cut(shortest, axis=len(shortest) % 2)
-    release = Release(experiment, 1, partition, tuple(uniform(path, [0, 1]) for path in leaves))
+    bins = tuple(uniform(path, [0, 1]) for path in leaves)
+    release = replace(Learner(experiment).release(), partition=partition, bins=bins)
     rng = np.random.default_rng(0)
     times: list[float] = []
     size = 0
@@ -99,4 +101,6 @@ def _measure_device(epsilon: float, *, seconds: float, bins: int = 200) -> Devic
         times.append(1e6 * (time.perf_counter() - start))
         size = len(report_to_bytes(report))
     times.sort()
-    return DeviceSpeed("whisper", epsilon, bins, len(times), times[len(times) // 2], times[0], size)
+    return DeviceSpeed(
+        "whisper", epsilon, count, len(times), times[len(times) // 2], times[0], size
+    )

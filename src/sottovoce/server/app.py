@@ -15,7 +15,8 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
-from sottovoce.server import endpoints
+from sottovoce.server import administration, endpoints, experiments
+from sottovoce.server.endpoint import Endpoint
 from sottovoce.server.responses import RequestMetrics, problem
 from sottovoce.server.settings import ServerSettings
 from sottovoce.server.worker import Worker
@@ -28,7 +29,7 @@ LOOK_EVERY = 0.1
 # Seconds between two tries to reach a database that is away.
 TRY_AGAIN = 1.0
 
-ROUTES: tuple[tuple[str, str, endpoints.Endpoint], ...] = (
+ROUTES: tuple[tuple[str, str, Endpoint], ...] = (
     ("POST", "/reports", endpoints.take_report),
     ("POST", "/reports/batch", endpoints.take_batch),
     ("GET", "/experiments/{experiment}/releases/current", endpoints.current_release),
@@ -39,9 +40,12 @@ ROUTES: tuple[tuple[str, str, endpoints.Endpoint], ...] = (
     ("GET", "/experiments/{experiment}/certificates", endpoints.certificates),
     ("GET", "/experiments/{experiment}/estimates", endpoints.estimates),
     ("GET", "/experiments/{experiment}/diagnosis", endpoints.diagnosis),
-    ("GET", "/experiments/{experiment}", endpoints.page),
-    ("POST", "/experiments", endpoints.create_experiment),
-    ("GET", "/experiments", endpoints.list_experiments),
+    ("GET", "/experiments/{experiment}", experiments.page),
+    ("POST", "/experiments/{experiment}/amendments", administration.amend),
+    ("GET", "/experiments/{experiment}/amendments", administration.list_amendments),
+    ("POST", "/experiments", administration.create_experiment),
+    ("GET", "/experiments", experiments.list_experiments),
+    ("GET", "/", experiments.index),
     ("GET", "/keys", endpoints.keys),
     ("GET", "/health", endpoints.health),
     ("GET", "/ready", endpoints.ready),

@@ -19,8 +19,10 @@ MALFORMED = (Rejection.MALFORMED, Rejection.TRUNCATED, Rejection.NEWER_WIRE)
 UNKNOWN = (Rejection.UNKNOWN_POPULATION, Rejection.UNKNOWN_RELEASE)
 
 
-def status_of(reason: Rejection) -> int:
+def answer_to(reason: Rejection) -> int:
     """Return the status of an answer to a report that was refused."""
+    if reason is Rejection.ARCHIVED:
+        return 410
     return 400 if reason in MALFORMED else 404 if reason in UNKNOWN else 422
 
 
@@ -61,7 +63,7 @@ def reports_in(
             raise RequestFailed(415, f"reports must be {COMPACT} or {JSON}")
     except WireError as error:
         metrics.REFUSED.labels(error.reason.value).inc()
-        status, reason = status_of(error.reason), error.reason.value
+        status, reason = answer_to(error.reason), error.reason.value
         raise RequestFailed(status, error.requirement, reason=reason) from None
     _check_count(reports, settings)
     return reports

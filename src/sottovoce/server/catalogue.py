@@ -14,6 +14,7 @@ from sottovoce.estimate.gate import Gate
 from sottovoce.server.keys import SigningKey
 from sottovoce.server.store.store import Store
 from sottovoce.shared import wire
+from sottovoce.shared.amendment import ARCHIVED
 from sottovoce.shared.errors import (
     ExperimentError,
     Refused,
@@ -141,7 +142,20 @@ class Catalogue:
     def _check(self, fingerprint: str, reports: Sequence[bytes]) -> list[Rejection | None]:
         if not fingerprint:
             return [_without_gate(report) for report in reports]
-        return self._gates[fingerprint].check_many(reports)
+        verdicts = self._gates[fingerprint].check_many(reports)
+        if self.current[fingerprint].release.experiment.state == ARCHIVED:
+            return self._without_new(fingerprint, reports, verdicts)
+        return verdicts
+
+    def _without_new(
+        self, fingerprint: str, reports: Sequence[bytes], verdicts: Sequence[Rejection | None]
+    ) -> list[Rejection | None]:
+        """Refuse the reports that came after the end; who sends an older one again is told so."""
+        known = self._store.known(fingerprint, list(map(wire.nonce_of, reports)))
+        return [
+            verdict or (None if wire.nonce_of(report) in known else Rejection.ARCHIVED)
+            for report, verdict in zip(reports, verdicts, strict=True)
+        ]
 
     def _follow(self, fingerprint: str, gate: Gate) -> None:
         release, chain = None, self._chains[fingerprint]

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sottovoce.shared.errors import SignatureError, must
+from sottovoce.shared.policy import SignedPolicy, policy_message
 from sottovoce.shared.signed import SignedRelease, key_id, message
 
 
@@ -25,6 +26,10 @@ class SigningKey:
     def sign(self, text: str, *, before: bytes) -> SignedRelease:
         """Sign the canonical JSON of a release, with the link of the version before it."""
         return SignedRelease(before, self.id, self._private.sign(message(before, text)), text)
+
+    def sign_policy(self, text: str) -> SignedPolicy:
+        """Sign the canonical JSON of a policy."""
+        return SignedPolicy(self.id, self._private.sign(policy_message(text)), text)
 
     @classmethod
     def create(cls, path: Path) -> "SigningKey":

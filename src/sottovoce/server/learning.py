@@ -1,8 +1,8 @@
 """The learner at work: the log → the next release. One process at a time for each experiment.
 
 What it keeps beside the log is only to save time: the learner's state, so that a restart need not
-begin at the first report, and a snapshot for those who ask how far it is. Both follow from the log,
-as do the releases: ``replay.py`` works them out again.
+begin at the first report, and a snapshot for those who ask how far it is. Both follow from the log
+and the amendments, as do the releases: ``replay.py`` works them out again.
 """
 
 import json
@@ -10,14 +10,22 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Protocol
 
 from sottovoce.estimate.learner import Learner
+from sottovoce.server.amendments import document_of, text_of
 from sottovoce.server.diagnosis import DiagnosisCache
 from sottovoce.server.status import Snapshot
-from sottovoce.server.store.store import LearnerSession, LoggedRelease, Store
+from sottovoce.server.store.store import LearnerSession, LoggedAmendment, LoggedRelease, Store
 from sottovoce.shared import wire
-from sottovoce.shared.errors import SottovoceError, StateError, StoreDamaged, StoreError
+from sottovoce.shared.errors import (
+    ExperimentError,
+    SottovoceError,
+    StateError,
+    StoreDamaged,
+    StoreError,
+)
 from sottovoce.shared.experiment import Experiment
 
 logger = logging.getLogger(__name__)
@@ -57,6 +65,34 @@ def learn(learner: Learner, reports: Sequence[bytes], *, position: int) -> Itera
             yield LoggedRelease(release.version, position + taken, text)
 
 
+def take(
+    learner: Learner, amendment: LoggedAmendment, *, position: int
+) -> tuple[LoggedAmendment, LoggedRelease]:
+    """Let a learner take an amendment at a position; return both as the database is to have them.
+
+    Every amendment brings a release at once.
+    """
+    try:
+        learner.amend(document_of(amendment))
+    except ExperimentError as error:
+        raise StoreDamaged(
+            f"amendment {amendment.number} must follow from those before it; {error}"
+        ) from None
+    release = learner.release()
+    taken = replace(amendment, position=position, version=release.version)
+    return taken, LoggedRelease(release.version, position, wire.release_to_json(release))
+
+
+def stretches(
+    taken: Sequence[LoggedAmendment], *, until: int
+) -> Iterator[tuple[int, LoggedAmendment | None]]:
+    """Yield up to where the log is to be read, and which amendment is to be taken there, if any."""
+    for each in taken:
+        if each.position is not None:
+            yield each.position, each
+    yield until, None
+
+
 class Reads(Protocol):
     """Reads the log of one experiment."""
 
@@ -91,6 +127,7 @@ class ExperimentLearner:
 
     def poll(self) -> bool:
         """Count what is new in the log and publish what follows; say whether there was any."""
+        self._take_amendments()
         before = self._position
         releases: list[LoggedRelease] = []
         for reports in pieces(self._session.read, after=before, until=before + READ_AT_ONCE):
@@ -118,11 +155,29 @@ class ExperimentLearner:
         """Let go without saving: what was learned may be ahead of what could be published."""
         self._session.close()
 
-    def _write(self, releases: Sequence[LoggedRelease], *, snapshot: bool, save: bool) -> None:
+    def _take_amendments(self) -> None:
+        """Take those that wait, here: their releases and their place are written at once."""
+        learner = self._learner
+        waiting = self._session.amendments(after=len(learner.experiment.amendments))
+        if not waiting:
+            return
+        both = [take(learner, each, position=self._position) for each in waiting]
+        amendments, releases = zip(*both, strict=True)
+        self._write(releases, amendments=amendments, snapshot=True, save=False)
+
+    def _write(
+        self,
+        releases: Sequence[LoggedRelease],
+        *,
+        amendments: Sequence[LoggedAmendment] = (),
+        snapshot: bool,
+        save: bool,
+    ) -> None:
         position = self._position
         shown = Snapshot.of(self._learner, self._diagnosis.at(position)) if snapshot else None
         self._session.publish(
             releases,
+            amendments=amendments,
             snapshot=(position, shown.to_json()) if shown else None,
             saved=(position, self._learner.to_json()) if save else None,
         )
@@ -141,12 +196,20 @@ def _resume(session: LearnerSession, experiment: Experiment) -> tuple[Learner, i
     """
     learner, position = _saved(session, experiment) or (Learner(experiment), 0)
     published = session.releases(after=learner.release().version)
+    amendments = session.amendments(after=len(learner.experiment.amendments))
+    taken = [each for each in amendments if not each.waits]
     until = published[-1].position if published else position
     again: list[LoggedRelease] = []
-    for reports in pieces(session.read, after=position, until=until):
-        again += learn(learner, reports, position=position)
-        position += len(reports)
-    if again != published:
+    retaken: list[LoggedAmendment] = []
+    for end, amendment in stretches(taken, until=until):
+        for reports in pieces(session.read, after=position, until=end):
+            again += learn(learner, reports, position=position)
+            position += len(reports)
+        if amendment is not None:
+            amendment, release = take(learner, amendment, position=position)
+            retaken.append(amendment)
+            again.append(release)
+    if again != published or retaken != taken:
         raise StoreDamaged(
             f"the releases of {experiment.fingerprint} must follow from its log; they do not:"
             " see sottovoce replay"
@@ -169,10 +232,19 @@ def _saved(session: LearnerSession, experiment: Experiment) -> tuple[Learner, in
         known = session.releases(after=release.version - 1)
         is_published = bool(known) and known[0].text == wire.release_to_json(release)
         fits = is_published and known[0].position <= position == counted <= session.length()
+        fits = fits and _has_taken(learner, session.amendments(), position=position)
     if not fits:
         logger.warning("the saved learner of %s cannot be used", experiment.fingerprint)
         return None
     return learner, position
+
+
+def _has_taken(learner: Learner, logged: Sequence[LoggedAmendment], *, position: int) -> bool:
+    """Say whether a saved learner has taken what the database says that it had by then."""
+    ours = [text_of(each) for each in learner.experiment.amendments]
+    theirs = logged[: len(ours)]
+    places = [-1 if each.position is None else each.position for each in theirs]
+    return [each.text for each in theirs] == ours and all(0 <= at <= position for at in places)
 
 
 class LearnerPool:

@@ -4,6 +4,7 @@ from importlib.metadata import version
 from typing import Any
 
 from sottovoce.server.settings import ServerSettings
+from sottovoce.shared.amendment import ARCHIVED, KINDS, PAUSED, RUNNING, STOPPED
 from sottovoce.shared.methods import method_names
 from sottovoce.shared.wire import WIRE_VERSION
 
@@ -15,6 +16,8 @@ ERRORS = {
     403: "This is not the administrator's token.",
     404: "The experiment, the population or the release is unknown.",
     408: "The body took too long to arrive.",
+    409: "The experiment cannot be amended so in its state, or was amended meanwhile.",
+    410: "The experiment is archived.",
     413: "The body is too large.",
     415: "The body is of another type.",
     422: "The body breaks a rule.",
@@ -73,7 +76,7 @@ def _reports(most: int) -> Json:
     one = _operation(
         "Store one report.",
         _ref("Receipt"),
-        errors=(404, *_BODY),
+        errors=(404, 410, *_BODY),
         description="Answered once the report is durably stored. A report that is sent"
         " again is not counted again.",
         requestBody=_report_body(_ref("Report")),
@@ -98,9 +101,32 @@ def _experiments() -> Json:
         **_ADMIN,
     )
     post["responses"]["201"] = _content("It has begun.", "application/json", _ref("Experiment"))
-    listed = _object(experiments=_list(_ref("Experiment")))
-    get = _operation("List all experiments.", listed, errors=(*_TOKEN, *_DATABASE), **_ADMIN)
-    return {"/experiments": {"post": post, "get": get}}
+    listed = _object(experiments=_list(_ref("Listed")))
+    get = _operation("List all experiments.", listed, errors=_DATABASE)
+    index = _operation("All experiments, for people.", _TEXT, kind="text/html", errors=_DATABASE)
+    index["responses"]["200"]["content"]["application/json"] = {"schema": listed}
+    return {
+        "/experiments": {"post": post, "get": get},
+        "/experiments/{experiment}/amendments": _amendments(),
+        "/": {"get": index},
+    }
+
+
+def _amendments() -> Json:
+    post = _operation(
+        "Amend an experiment.",
+        _ref("Entry"),
+        errors=(*_TOKEN, 404, 409, *_BODY),
+        description="Stored when this is answered; the learner takes it in a moment. With `after`,"
+        " the same request may be sent again: it is not made twice.",
+        parameters=[_EXPERIMENT],
+        requestBody=_body({"application/json": _ref("Change")}),
+        **_ADMIN,
+    )
+    post["responses"]["201"] = _content("It is stored.", "application/json", _ref("Entry"))
+    of: Json = {"errors": (404, *_DATABASE), "parameters": [_EXPERIMENT]}
+    what = "What was amended, by whom, and in which release it is."
+    return {"post": post, "get": _operation(what, _ref("Amendments"), **of)}
 
 
 def _readable() -> Json:
@@ -116,8 +142,10 @@ def _readable() -> Json:
     }
     counts = "Counts in Prometheus's format."
     ready = "Whether reports can be stored just now."
+    page = _operation("All of it, for people.", _TEXT, kind="text/html", **of)
+    page["responses"]["307"] = {"description": "The page of the experiment with this name."}
     return {
-        path: _operation("All of it, for people.", _TEXT, kind="text/html", **of),
+        path: page,
         **{
             f"{path}/{at}": _operation(what, _ref(name), **of) for at, (what, name) in about.items()
         },
@@ -248,6 +276,7 @@ def _release() -> Json:
             "kind": {"const": "release"},
             "version": _VERSIONS,
             "experiment": _ref("Settings"),
+            "amendments": _list(_ref("Amendment"), minItems=1),
             "cuts": _by_path(axis, "Of each bin that was split, the axis."),
             "sets": _by_path(levels, "Of each bin that was split by levels, those that go up."),
             "bins": _list(_closed(policy, optional=("waiting",)), minItems=1),
@@ -265,7 +294,15 @@ def _release() -> Json:
                 "description": "Of each axis with a scale of its own, the knots between 0 and 1.",
             },
         },
-        optional=("sets", "reward_share", "ask", "scale_share", "thresholds", "scales"),
+        optional=(
+            "amendments",
+            "sets",
+            "reward_share",
+            "ask",
+            "scale_share",
+            "thresholds",
+            "scales",
+        ),
     )
 
 
@@ -278,7 +315,25 @@ def _by_path(values: Json, description: str) -> Json:
     }
 
 
+def _amendment(**more: Json) -> Json:
+    """Describe what an amendment says; ``after`` may be left out."""
+    name = {"type": "string", "minLength": 1}
+    cap = {"type": "number", "exclusiveMinimum": 0, "maximum": 0.5}
+    said = {"kind": {"enum": list(KINDS)}, "by": name, **more}
+    about = {"arm": name, "horizon": _whole(1, 2**53), "cap": cap}
+    return _closed({**said, **about}, optional=(*about, "after"))
+
+
 def _schemas() -> Json:
+    state = {"enum": [RUNNING, PAUSED, STOPPED, ARCHIVED]}
+    experiment: Json = {
+        "experiment": _FINGERPRINT,
+        "name": _TEXT,
+        "state": state,
+        "arms": _ANYTHING,
+        "retired": _list(_TEXT),
+        "populations": _ANYTHING,
+    }
     return {
         "Report": {"oneOf": [_ref("ReportOfASet"), _ref("ReportOfNumbers")]},
         "ReportOfASet": _report(
@@ -308,10 +363,33 @@ def _schemas() -> Json:
         "Chain": _object(
             sottovoce={"const": WIRE_VERSION}, kind={"const": "chain"}, hashes=_list(_HASH)
         ),
-        "Experiment": _object(
-            experiment=_FINGERPRINT, name=_TEXT, arms=_ANYTHING, populations=_ANYTHING
+        "Experiment": _object(**experiment),
+        "Listed": _object(**experiment, people=_COUNT),
+        "Amendment": _amendment(
+            before=_HASH, made={"type": "string", "pattern": "^[0-9]{4}-[0-9-]{5}T[0-9:]{8}Z$"}
         ),
-        "Status": _object(experiment=_FINGERPRINT, name=_TEXT, stored=_COUNT, learned=_COUNT),
+        "Change": _amendment(
+            after={**_COUNT, "description": "How many amendments there are before this one."},
+        ),
+        "Entry": _object(
+            number=_whole(1, 2**31 - 1),
+            amendment=_ref("Amendment"),
+            words=_TEXT,
+            position={"type": ["integer", "null"], "minimum": 0},
+            release={"type": ["integer", "null"], "minimum": 1},
+        ),
+        "Amendments": _object(
+            experiment=_FINGERPRINT, name=_TEXT, state=state, amendments=_list(_ref("Entry"))
+        ),
+        "Status": _object(
+            experiment=_FINGERPRINT,
+            name=_TEXT,
+            state=state,
+            stored=_COUNT,
+            learned=_COUNT,
+            retired=_list(_TEXT),
+            amendments=_list(_ref("Entry")),
+        ),
         "Certificates": _object(learned=_COUNT, certificates=_ANYTHING),
         "Estimates": _object(learned=_COUNT, estimates=_ANYTHING),
         "Diagnosis": _object(

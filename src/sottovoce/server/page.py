@@ -1,4 +1,4 @@
-"""The status page of one experiment: plain HTML, no script, nothing from elsewhere.
+"""The page of all experiments, and the status page of each: plain HTML, no script, no other files.
 
 Names of arms, features and populations are whatever the experiment's owner chose: the templates
 escape every one. The page also carries a policy by which a browser would run no script and load
@@ -7,6 +7,7 @@ nothing.
 
 import base64
 import hashlib
+import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from sottovoce.estimate.history import Certificate
+from sottovoce.server.amendments import document_of
 from sottovoce.server.bin_map import map_of
 from sottovoce.server.diagnosis import AuditSummary, SourceSummary
 from sottovoce.server.extents import extents_of
@@ -33,7 +35,10 @@ from sottovoce.server.formatting import (
     worth,
 )
 from sottovoce.server.status import Event, ExperimentStatus
+from sottovoce.server.store.log import LoggedAmendment
+from sottovoce.shared.amendment import ARCHIVED, PAUSED, STOPPED
 from sottovoce.shared.release import BinPolicy, Release
+from sottovoce.shared.reward import RewardScale
 
 FOLDER = Path(__file__).parent / "templates"
 STYLE = (FOLDER / "page.css").read_text(encoding="utf-8")
@@ -54,6 +59,7 @@ GLOBALS = {
         ("estimates", "estimates"),
         ("certificates", "certificates"),
         ("diagnosis", "diagnosis"),
+        ("amendments", "amendments"),
         ("releases/current", "release"),
     ),
     "style": Markup(STYLE),  # noqa: S704  ours, and as it is in the hash
@@ -63,8 +69,9 @@ GLOBALS = {
 
 @dataclass(frozen=True, slots=True)
 class LiveArm:
-    """One arm of a contested bin. propensity: None while the arm waits."""
+    """One arm of a contested bin. propensity: None while the arm waits. rewards: their unit."""
 
+    rewards: RewardScale
     index: int
     propensity: float | None
     estimate: float | None
@@ -85,26 +92,57 @@ class LiveArm:
         """Its mean reward."""
         if self.estimate is None or self.radius is None:
             return "not known yet"
-        return f"{self.estimate:.2f} ± {self.radius:.2f}".replace("-", "−")
+        digits = max(0, 2 - math.floor(math.log10(self.rewards.width)))
+        return f"{self.estimate:.{digits}f} ± {self.radius:.{digits}f}".replace("-", "−")
 
     @property
     def bar(self) -> tuple[float, float, float] | None:
-        """The two ends of its interval and the middle between them, in per cent of [0, 1]."""
+        """The two ends of its interval and the middle, in per cent of what rewards can be."""
         if self.estimate is None or self.radius is None:
             return None
         ends = (self.estimate + side * self.radius for side in (-1, 0, 1))
-        low, middle, high = (100 * min(max(end, 0.0), 1.0) for end in ends)
+        shares = ((end - self.rewards.low) / self.rewards.width for end in ends)
+        low, middle, high = (100 * min(max(share, 0.0), 1.0) for share in shares)
         return low, middle, high
 
 
+@dataclass(frozen=True, slots=True)
+class AmendmentRow:
+    """One amendment. release, position: None while it waits for the learner."""
+
+    number: int
+    made: str
+    by: str
+    words: str
+    release: int | None
+    position: int | None
+
+
+# What it means for people that an experiment is not running.
+NOTES = {
+    PAUSED: "Paused: people get arms as before, and nobody reports. Nothing is decided until it"
+    " goes on.",
+    STOPPED: "Stopped for good: people get arms as before, and nobody reports. Nothing is decided"
+    " any more.",
+    ARCHIVED: "Archived: it has ended, and reports are refused.",
+}
+
+
+def render_index(statuses: Sequence[ExperimentStatus]) -> str:
+    """Write the page of all experiments."""
+    return _INDEX.render(statuses=statuses, people=lambda status: status.people)
+
+
 def render(status: ExperimentStatus) -> str:
-    """Write the page."""
+    """Write the page of an experiment."""
     release, bins = status.release, bins_of(status.release)
     return _PAGE.render(
         status=status,
         experiment=release.experiment,
         method=release.experiment.settings,
         figures=_figures(status),
+        note=NOTES.get(release.experiment.state),
+        amendments=[_row_of(each) for each in reversed(status.amendments)],
         diagnosis=status.diagnosis,
         bins=bins,
         bin_map=map_of(release),
@@ -114,6 +152,13 @@ def render(status: ExperimentStatus) -> str:
         live_arms=_live_arms(status),
         decisions=_decisions(status),
     )
+
+
+def _row_of(logged: LoggedAmendment) -> AmendmentRow:
+    document = document_of(logged)
+    made = document.made.replace("T", " ").removesuffix(":00Z").removesuffix("Z") + " UTC"
+    where = logged.version, logged.position
+    return AmendmentRow(logged.number, made, document.by, str(document), *where)
 
 
 def verdict(source: SourceSummary, audit: AuditSummary | None) -> str:
@@ -166,13 +211,13 @@ def _asked_about(release: Release) -> list[tuple[str, float]]:
 def _live_arms(status: ExperimentStatus) -> Callable[[BinPolicy], list[LiveArm]]:
     estimates = status.snapshot.estimates
     known = {(each.path, each.arm): (each.estimate, each.radius) for each in estimates}
-    arms = status.release.experiment.arms
+    arms, rewards = status.release.experiment.arms, status.release.experiment.rewards
 
     def live_arms(policy: BinPolicy) -> list[LiveArm]:
         propensities = dict(zip(policy.arms, policy.propensities, strict=True))
         unknown = (None, None)
         cells = [(arm, known.get((policy.path, arms[arm]), unknown)) for arm in policy.live]
-        return [LiveArm(arm, propensities.get(arm), *numbers) for arm, numbers in cells]
+        return [LiveArm(rewards, arm, propensities.get(arm), *numbers) for arm, numbers in cells]
 
     return live_arms
 
@@ -197,6 +242,8 @@ def _decisions(status: ExperimentStatus) -> list[tuple[str, str]]:
 
 
 def _event(release: Release, event: Event, certificates: Sequence[Certificate]) -> str:
+    if event.words:
+        return event.words
     if event.anew:
         return "began anew, with one bin and all options: what had been learned misled people"
     if event.axis is not None:
@@ -246,3 +293,4 @@ _TEMPLATES.filters |= {"thousands": "{:,}".format} | {
     each.__name__: each for each in (decimal, fixed, largest, odds, percent, worth)
 }
 _PAGE = _TEMPLATES.get_template("page.html")
+_INDEX = _TEMPLATES.get_template("index.html")

@@ -1,16 +1,17 @@
-"""The log → the releases, once more, to see whether they are what was published."""
+"""The log and the amendments → the releases, once more, to see whether they were published so."""
 
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 from sottovoce.estimate.learner import Learner
-from sottovoce.server.learning import learn, pieces
-from sottovoce.server.store.store import LoggedRelease, Store
+from sottovoce.server.amendments import document_of, experiment_after
+from sottovoce.server.learning import learn, pieces, stretches, take
+from sottovoce.server.store.store import LoggedAmendment, LoggedRelease, Store
 from sottovoce.shared import wire
-from sottovoce.shared.errors import StoreError, must
+from sottovoce.shared.errors import StoreDamaged, StoreError, must
 from sottovoce.shared.experiment import Experiment
 
 
@@ -20,6 +21,7 @@ class Replay:
 
     reports: how many there are in the log.
     releases: how many follow from it.
+    amendments: those that were taken, with where and by whom, in sentences.
     waiting: releases that follow from the log, and that the learner has yet to publish.
     troubles: where the database disagrees with its log, in sentences.
     """
@@ -28,6 +30,7 @@ class Replay:
     name: str
     reports: int
     releases: int
+    amendments: tuple[str, ...]
     waiting: int
     troubles: tuple[str, ...]
 
@@ -48,19 +51,31 @@ def replay(
     # The releases first: while a server runs, the log then goes at least as far as they do. And no
     # further than its length now: it may grow as fast as it is read.
     published = store.releases(fingerprint)
+    amendments = store.amendments(fingerprint)
     length = store.length(fingerprint)
     learner = Learner(experiment)
     rebuilt = [LoggedRelease(1, 0, wire.release_to_json(learner.release()))]
-    troubles: list[str] = []
+    troubles = list(_check_amendments(experiment, amendments))
+    # One that cannot be taken is told above; the releases without it are compared all the same.
+    taken = [] if troubles else [one for one in amendments if not one.waits]
     position = 0
     before: list[bytes] = []
-    for reports in pieces(partial(store.read, fingerprint), after=0, until=length):
-        if reports[0] in before:  # a gap in the positions repeats the end of the last piece
-            troubles.append(f"a report before number {position + 1} of the log is missing")
-        before = reports
-        rebuilt += learn(learner, reports, position=position)
-        position += len(reports)
-        each(position)
+    for end, amendment in stretches(taken, until=length):
+        for reports in pieces(partial(store.read, fingerprint), after=position, until=end):
+            if reports[0] in before:  # a gap in the positions repeats the end of the last piece
+                troubles.append(f"a report before number {position + 1} of the log is missing")
+            before = reports
+            rebuilt += learn(learner, reports, position=position)
+            position += len(reports)
+            each(position)
+        if amendment is not None:
+            again, release = take(learner, amendment, position=position)
+            rebuilt.append(release)
+            if again != amendment:
+                troubles.append(
+                    f"amendment {again.number} led to release {again.version} after"
+                    f" {again.position} reports, and is noted otherwise"
+                )
     if position != length:
         troubles.append(f"the log goes up to {length}, and has {position} reports only")
     counted = sum(learner.status().reports.values())
@@ -71,7 +86,29 @@ def replay(
     if snapshot is not None and snapshot[0] > length:
         troubles.append(f"the learner has counted {snapshot[0]} reports, and the log has {length}")
     waiting = max(0, len(rebuilt) - len(published))
-    return Replay(fingerprint, experiment.name, position, len(rebuilt), waiting, tuple(troubles))
+    told = tuple(map(_told, taken))
+    counts = position, len(rebuilt), told, waiting
+    return Replay(fingerprint, experiment.name, *counts, tuple(troubles))
+
+
+def _check_amendments(experiment: Experiment, logged: list[LoggedAmendment]) -> Iterator[str]:
+    """Say where amendments do not follow from each other, those that still wait included."""
+    try:
+        experiment_after(experiment, logged)
+    except StoreDamaged as error:
+        yield str(error)
+    places = [(one.position, one.version) for one in logged if not one.waits]
+    in_order = [(one.position, one.version) for one in logged[: len(places)]] == places
+    if not in_order or None in chain.from_iterable(places) or places != sorted(places):
+        yield "amendments must be taken in their order; by their places they were not"
+
+
+def _told(amendment: LoggedAmendment) -> str:
+    document = document_of(amendment)
+    return (
+        f"amendment {amendment.number}, after {amendment.position:,} reports, in release"
+        f" {amendment.version:,}: {document}, by {document.by}"
+    )
 
 
 def _compare(rebuilt: list[LoggedRelease], published: list[LoggedRelease]) -> Iterator[str]:

@@ -10,20 +10,24 @@ from typing import Any
 
 import msgspec
 
-from sottovoce.estimate.history import Certificate
+from sottovoce.estimate.history import Amended, Certificate, DatedEvent
 from sottovoce.estimate.learner import Learner, Status
 from sottovoce.estimate.method import CellEstimate
+from sottovoce.server.amendments import document_of
 from sottovoce.server.diagnosis import DiagnosisSummary
+from sottovoce.server.store.log import LoggedAmendment
 from sottovoce.shared.errors import StoreDamaged
+from sottovoce.shared.experiment import TARGET
 from sottovoce.shared.release import Release
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Arms that were dropped in a bin, a bin that was split, or a learner that began anew.
+    """Arms that were dropped in a bin, a bin that was split, an amendment, or a learner begun anew.
 
     reports: how many the learner had counted by then.
     axis: along which the bin was split; otherwise None.
     anew: whether all bins became one again.
+    words: what was amended; otherwise empty.
     """
 
     reports: int
@@ -31,6 +35,15 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True):
     arms: tuple[int, ...] = ()
     axis: int | None = None
     anew: bool = False
+    words: str = ""
+
+    @classmethod
+    def of(cls, dated: DatedEvent) -> "Event":
+        """Write down what a learner has noted."""
+        if isinstance(dated.event, Amended):
+            amendment = dated.event.amendment
+            return cls(dated.reports, "", words=f"amended by {amendment.by}: {amendment}")
+        return cls(dated.reports, **asdict(dated.event))
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -52,7 +65,7 @@ class Snapshot(msgspec.Struct, frozen=True):
             learner.status(),
             learner.certificates(),
             tuple(learner.estimates()),
-            tuple(Event(each.reports, **asdict(each.event)) for each in learner.history()),
+            tuple(map(Event.of, learner.history())),
             diagnosis or DiagnosisSummary.of(learner),
         )
 
@@ -81,12 +94,14 @@ class ExperimentStatus:
 
     release: the newest; the snapshot may be of an older one.
     stored: reports in the log. learned: those that the learner has counted.
+    amendments: all of them, those that wait for the learner included.
     """
 
     release: Release
     stored: int
     learned: int = 0
     snapshot: Snapshot = EMPTY
+    amendments: tuple[LoggedAmendment, ...] = ()
 
     @property
     def bins(self) -> int:
@@ -104,6 +119,11 @@ class ExperimentStatus:
         return self.snapshot.status or Status(0, {}, 0, 0, 0, 0, 0)
 
     @property
+    def people(self) -> int:
+        """How many people of the target have reported."""
+        return self.counts.reports.get(TARGET, 0)
+
+    @property
     def diagnosis(self) -> DiagnosisSummary:
         """What auxiliary data brings; without sources where there is none, or not yet."""
         return self.snapshot.diagnosis or DiagnosisSummary(self.learned)
@@ -114,7 +134,22 @@ class ExperimentStatus:
         return {
             "experiment": experiment.fingerprint,
             "name": experiment.name,
+            "state": experiment.state,
             "stored": self.stored,
             "learned": self.learned,
             **(asdict(status) if status else {}),
+            "retired": [experiment.arms[k] for k in sorted(experiment.retired)],
+            "amendments": list(map(entry_of, self.amendments)),
         }
+
+
+def entry_of(logged: LoggedAmendment) -> dict[str, Any]:
+    """Write an amendment with what became of it, for JSON."""
+    document = document_of(logged)
+    return {
+        "number": logged.number,
+        "amendment": document.to_table(),
+        "words": str(document),
+        "position": logged.position,
+        "release": logged.version,
+    }

@@ -57,7 +57,7 @@ def amended(experiment: Experiment, amendment: Amendment) -> Experiment:
             raise ExperimentError(must("an extended horizon", rule, horizon))
         experiment = replace(experiment, horizon=horizon)
     amendments = (*experiment.amendments, amendment)
-    return replace(experiment, first=experiment.first or before, amendments=amendments)
+    return replace(experiment, first=before.first_form, amendments=amendments)
 
 
 def after_amendments(first: Experiment, amendments: Iterable[Amendment]) -> Experiment:
@@ -71,10 +71,20 @@ def after_amendments(first: Experiment, amendments: Iterable[Amendment]) -> Expe
 def continues(now: Experiment, before: Experiment) -> bool:
     """Say whether what holds now is what held before, with all of its amendments and perhaps more.
 
-    The fingerprint stands for all that no amendment can change.
+    No amendment changes the first form, in which ε, the populations and the features are.
     """
-    count = len(before.amendments)
-    return now.fingerprint == before.fingerprint and now.amendments[:count] == before.amendments
+    is_the_same = now.first_form == before.first_form
+    return is_the_same and now.amendments[: len(before.amendments)] == before.amendments
+
+
+def kinds_in(state: str) -> frozenset[str]:
+    """Return the kinds of amendments that may come to an experiment in a state."""
+    return {
+        RUNNING: frozenset(KINDS) - {RESUME},
+        PAUSED: frozenset(KINDS) - {PAUSE},
+        STOPPED: frozenset({ARCHIVE}),
+        ARCHIVED: frozenset[str](),
+    }[state]
 
 
 def _check_order(experiment: Experiment, amendment: Amendment) -> None:
@@ -85,13 +95,7 @@ def _check_order(experiment: Experiment, amendment: Amendment) -> None:
     if experiment.amendments and amendment.made < experiment.amendments[-1].made:
         last = experiment.amendments[-1].made
         raise ExperimentError(must("an amendment", f"not be older than {last}", amendment.made))
-    state = experiment.state
-    allowed = {
-        RUNNING: KINDS.keys() - {RESUME},
-        PAUSED: KINDS.keys() - {PAUSE},
-        STOPPED: {ARCHIVE},
-        ARCHIVED: set[str](),
-    }[state]
+    state, allowed = experiment.state, kinds_in(experiment.state)
     if amendment.kind not in allowed:
         rule = f"be one of {sorted(allowed)}" if allowed else "not come any more"
         raise ExperimentError(

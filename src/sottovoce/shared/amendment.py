@@ -59,7 +59,7 @@ class Amendment:
     cap: float | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
+        if not isinstance(self.kind, str) or self.kind not in KINDS:
             raise ExperimentError(must("an amendment", f"be one of {list(KINDS)}", repr(self.kind)))
         check.name(self.by, what="who makes an amendment")
         _check_moment(self.made)

@@ -6,12 +6,14 @@ SottovoceError
 ├── RewardError         an outcome outside [0, 1]
 ├── DeviceError         the device was used out of order
 ├── LedgerError         the privacy ledger cannot be trusted, so nothing is spent
-│   └── BudgetSpent     the lifetime budget would be exceeded
+│   └── BudgetSpent     the budget would be exceeded
 ├── OutboxError         reports that wait to be sent cannot be kept or read
 ├── TransportError      no answer came from the server, or one that no server would give
+│   └── NoSuchExperiment  the server has no such experiment
 ├── SignatureError      a release that nobody trusted has signed
 ├── ForkError           a release that does not continue the history followed so far
 ├── RowsError           a custodian's file that cannot be used
+├── PolicyError         a policy that cannot be read, or not be exported
 ├── StoreError          the server's database cannot be used just now
 │   ├── StoreDamaged    what the database holds does not follow from its log
 │   └── StoreFull       the database has no room left, and nothing was stored
@@ -84,7 +86,7 @@ class LedgerError(SottovoceError):
 
 
 class BudgetSpent(LedgerError):
-    """The lifetime budget would be exceeded."""
+    """The budget would be exceeded."""
 
 
 class OutboxError(SottovoceError):
@@ -93,6 +95,10 @@ class OutboxError(SottovoceError):
 
 class TransportError(SottovoceError):
     """No answer came from the server, or one that no server would give."""
+
+
+class NoSuchExperiment(TransportError):
+    """The server has no such experiment."""
 
 
 class SignatureError(SottovoceError):
@@ -105,6 +111,10 @@ class ForkError(SottovoceError):
 
 class RowsError(SottovoceError):
     """A custodian's file that cannot be used."""
+
+
+class PolicyError(SottovoceError):
+    """A policy that cannot be read, or not be exported."""
 
 
 class StoreError(SottovoceError):
@@ -139,6 +149,7 @@ class Rejection(Enum):
     MALFORMED = "malformed"
     TRUNCATED = "truncated"
     NEWER_WIRE = "newer wire version"
+    ARCHIVED = "archived"
 
 
 class Refused(SottovoceError):

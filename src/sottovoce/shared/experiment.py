@@ -156,6 +156,11 @@ class Experiment:
         """How rewards are counted."""
         return reward_scale(self.reward)
 
+    @property
+    def first_form(self) -> "Experiment":
+        """The experiment as it was before any amendment."""
+        return self.first or self
+
     @cached_property
     def retired(self) -> frozenset[int]:
         """The arms that were retired, by their numbers."""

@@ -15,7 +15,7 @@ import sottovoce as sv
 from factories import clinic
 from sottovoce.device.contribute.rows import Columns, Judge, Row
 from sottovoce.device.contribute.source import look, reading
-from sottovoce.device.contribute.summary import Survey, survey
+from sottovoce.device.contribute.summary import Survey, check_fit, survey
 from sottovoce.shared.errors import RowsError
 from support.custodians import HEADER, good_rows, write_csv
 
@@ -49,7 +49,7 @@ def lines(found: Survey) -> dict[str, tuple[int, ...]]:
         ((42, "low", "", 1), "arm is missing"),
         ((42, "low", "surgery", 1), "arm is not an arm of the experiment"),
         ((42, "low", "coach", ""), "reward is missing"),
-        ((42, "low", "coach", "yes"), "reward is not a number"),
+        ((42, "low", "coach", "good"), "reward is not a number"),
         ((42, "low", "coach", 1.5), "reward is not in [0, 1]"),
         ((42, "low", "coach", -0.5), "reward is not in [0, 1]"),
         ((42, "low", "coach", "nan"), "reward is not a number"),
@@ -142,10 +142,51 @@ def test_all_refused_rows_are_counted_and_told_and_the_first_thousand_lines_are_
     assert told == [(path, line, "age is not a number") for line in range(3, 1503)]
 
 
-def test_a_file_without_a_single_fitting_row_is_refused(tmp_path: Path) -> None:
-    path = write_csv(tmp_path / "rows.csv", [("old", *GOOD[1:])] * 3)
-    with pytest.raises(RowsError, match=r"of 3 rows none does \(3 times: age is not a number\)"):
-        surveyed(path)
+@pytest.mark.parametrize(
+    ("unfit", "most", "fits"),
+    [(2, 0.2, True), (3, 0.2, False), (9, 0.9, True), (10, 1.0, False), (0, 0.0, True)],
+)
+def test_a_file_of_which_too_many_rows_do_not_fit_is_refused(
+    tmp_path: Path, unfit: int, most: float, fits: bool
+) -> None:
+    rows = [("old", *GOOD[1:])] * unfit + [GOOD] * (10 - unfit)
+    path = write_csv(tmp_path / "rows.csv", rows)
+    found = surveyed(path)
+    if fits:
+        check_fit(path, found, most_unfit=most)
+        return
+    reason = rf"{unfit} of 10 do not: {unfit} × age is not a number \(line 2, 3, 4.*\); nothing"
+    with pytest.raises(RowsError, match=reason):
+        check_fit(path, found, most_unfit=most)
+
+
+def test_a_file_without_rows_has_none_that_do_not_fit(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "rows.csv", [])
+    check_fit(path, surveyed(path), most_unfit=0.0)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "reward"),
+    [
+        (None, "YES", 1.0),
+        ("yes/no", "no", 0.0),
+        ("yes/no", "True", 1.0),
+        ("yes/no", "0.5", 0.5),
+        ((0, 60), "31.5", 31.5),
+        ((0, 60), "75", 75.0),
+        ((0, 60), "yes", None),
+        ((-1, 1), "-1.5", -1.5),
+        ("yes/no", "1.5", None),
+    ],
+)
+def test_rewards_are_read_as_the_experiment_counts_them(
+    setting: Any, value: str, reward: float | None
+) -> None:
+    judge = Judge(clinic(reward=setting), Columns())
+    found = judge.read(("42", "low", "coach", value))
+    assert (found.reward if isinstance(found, Row) else None) == reward
+    beyond = reward is not None and setting in ((0, 60), (-1, 1)) and abs(reward) in (75.0, 1.5)
+    assert judge.clamped == ({"reward": 1} if beyond else {})
 
 
 @pytest.mark.parametrize(

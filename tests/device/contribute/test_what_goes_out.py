@@ -86,7 +86,7 @@ def test_as_many_reports_are_sent_as_there_are_rows(
 def test_a_file_in_which_no_row_fits_sends_nothing(tmp_path: Path) -> None:
     server = CustodianServer(clinic())
     path = write_csv(tmp_path / "rows.csv", UNFIT)
-    with pytest.raises(RowsError, match="of 8 rows none does"):
+    with pytest.raises(RowsError, match="8 of 8 do not: "):
         hand_in(server, [path], state=tmp_path / "journal")
     assert not server.sent
 

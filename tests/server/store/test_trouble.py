@@ -17,6 +17,9 @@ from sottovoce.shared.errors import StoreError, StoreFull
 from support.databases import KINDS, cluster, new_database
 from support.stores import NAME, change, is_whole, learning, opened, process, query, reports
 
+# The number of the next migration that somebody writes.
+NEXT = max(schema._migrations()) + 1
+
 
 @pytest.fixture(params=KINDS)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
@@ -70,33 +73,37 @@ def migrations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_adding_a_migration_is_adding_a_file(store: Store, migrations: Path) -> None:
     store.append(NAME, reports(1))
-    (migrations / "0002_more.sql").write_text(
+    (migrations / f"{NEXT:04}_more.sql").write_text(
         "CREATE TABLE more (id {number}, thing {bytes});\nINSERT INTO more (thing) VALUES ('x');\n"
     )
-    with pytest.raises(StoreError, match="have version 2 of the schema; got 1: migrate it"):
+    with pytest.raises(
+        StoreError, match=f"have version {NEXT} of the schema; got {NEXT - 1}: migrate it"
+    ):
         store.check()
     store.migrate()
     store.migrate()
     store.check()
     assert query(store, "SELECT id FROM more") == [(1,)]
-    assert query(store, "SELECT version FROM migration ORDER BY version") == [(1,), (2,)]
+    assert query(store, "SELECT version FROM migration ORDER BY version") == [
+        (number,) for number in range(1, NEXT + 1)
+    ]
     assert store.length(NAME) == 1
 
 
 def test_a_database_newer_than_the_code_is_refused(store: Store, migrations: Path) -> None:
-    (migrations / "0002_more.sql").write_text("CREATE TABLE more (id {number});\n")
+    (migrations / f"{NEXT:04}_more.sql").write_text("CREATE TABLE more (id {number});\n")
     store.migrate()
-    (migrations / "0002_more.sql").unlink()
+    (migrations / f"{NEXT:04}_more.sql").unlink()
     for call in (store.migrate, store.check):
-        with pytest.raises(StoreError, match="of the schema; got 2: upgrade sottovoce"):
+        with pytest.raises(StoreError, match=f"of the schema; got {NEXT}: upgrade sottovoce"):
             call()
 
 
 def test_a_migration_that_fails_leaves_nothing(store: Store, migrations: Path) -> None:
-    (migrations / "0002_more.sql").write_text("CREATE TABLE more (id {number});\nnonsense;\n")
+    (migrations / f"{NEXT:04}_more.sql").write_text("CREATE TABLE more (id {number});\nnonsense;\n")
     with pytest.raises(StoreError, match="the database must be"):
         store.migrate()
-    (migrations / "0002_more.sql").write_text("CREATE TABLE more (id {number});\n")
+    (migrations / f"{NEXT:04}_more.sql").write_text("CREATE TABLE more (id {number});\n")
     store.migrate()
 
 

@@ -3,8 +3,8 @@
 What goes out, when and how large does not depend on what is in the rows. Each row gives one report,
 which says nothing if the row does not fit. Rows are read only between a release and the end of its
 turn (``link.py``). Only how many rows there are decides which chunks they are sent in. There is one
-exception: a file in which no row fits at all is refused before anything is sent, for it is the
-wrong file, and would spend its people's ε on nothing.
+exception: a file of which many rows do not fit is refused before anything is sent, for it is
+probably the wrong file, and would spend its people's ε on nothing.
 """
 
 import csv
@@ -26,10 +26,12 @@ from sottovoce.device.contribute.summary import (
     OnProgress,
     OnRefusal,
     Survey,
+    check_fit,
     survey,
 )
 from sottovoce.device.device import Device
 from sottovoce.shared import check, wire
+from sottovoce.shared.amendment import RUNNING
 from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.errors import DeviceError, RowsError, must
 from sottovoce.shared.experiment import Experiment
@@ -66,12 +68,24 @@ def contribute(
         most = f"at most epsilon = {custodian.epsilon:g} a row"
         rule = f"ask population {custodian.population!r} for {most}"
         raise DeviceError(must(f"experiment {public.fingerprint}", rule, f"{asked:g}"))
+    if public.state != RUNNING:
+        what = f"experiment {public.fingerprint}"
+        raise DeviceError(must(what, "be running to be contributed to", public.state))
     pins = Pins(public.fingerprint, custodian.population, asked)
     chunk = custodian.chunk or min(max(public.release_every, FEWEST), MOST)
     path = Path(custodian.state or default_state(custodian.experiment, custodian.population))
     paths = [Path(os.fspath(each)) for each in files]
     with closing(Journal(path, pins=pins)) as journal:
-        run = _Run(link, journal, public, pins, custodian.columns, chunk, custodian.progress)
+        run = _Run(
+            link,
+            journal,
+            public,
+            pins,
+            custodian.columns,
+            chunk,
+            custodian.progress,
+            custodian.most_unfit,
+        )
         with _listing(custodian.refused, instead_of=[path, *paths]) as on_refusal:
             plans = run.plan(paths, on_refusal=on_refusal)
         waited = journal.count(experiment=custodian.experiment)
@@ -101,6 +115,7 @@ class _Run:
     columns: Columns
     chunk: int
     progress: OnProgress
+    most_unfit: float
 
     def plan(self, paths: Sequence[Path], *, on_refusal: OnRefusal) -> list[_Plan]:
         """Look at all files before any report is sent."""
@@ -114,6 +129,9 @@ class _Run:
             _check_known(source, known, columns=columns)
             judge = Judge(self.experiment, self.columns)
             found = survey(source, judge, on_refusal=on_refusal, progress=self.progress)
+            # Not where an earlier run has begun: how far it came is no secret any more.
+            if source.sha256 not in {each.sha256 for each in known}:
+                check_fit(path, found, most_unfit=self.most_unfit)
             begun = Begun(source.sha256, source.size, name_of(path), columns, found.rows)
             known.append(begun)
             plans.append(_Plan(source, found, begun))

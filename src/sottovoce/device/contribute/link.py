@@ -25,7 +25,7 @@ from sottovoce.device.releases import HEADERS, Releases, Verified
 from sottovoce.device.sending import Backoff, Sender, table_of
 from sottovoce.device.transport import Request, Response, Transport, run, send
 from sottovoce.shared import check
-from sottovoce.shared.errors import ExperimentError, TransportError, must
+from sottovoce.shared.errors import ExperimentError, RowsError, TransportError, must
 from sottovoce.shared.release import Release
 
 # Waiting does not help here: the address or the experiment is wrong.
@@ -72,6 +72,8 @@ class Custodian:
         rows may be reported twice, at 2ε.
     refused: a file that lists the rows that do not fit, with file, line and reason.
     only_check: say which rows fit, and send nothing.
+    most_unfit: the largest share of a file's rows that may not fit. With more, it is probably the
+        wrong file, or has other columns: nothing is sent, and nothing spent.
     chunk: how many rows are read, privatised and sent at once. With fewer rows, reports follow the
         releases more closely. By default, as many as the learner takes in between two steps.
     patience: the run stops after this many seconds without any success at the server.
@@ -86,6 +88,7 @@ class Custodian:
     state: str | PathLike[str] | None = None
     refused: str | PathLike[str] | None = None
     only_check: bool = False
+    most_unfit: float = 0.2
     chunk: int | None = None
     patience: float = 300.0
     transport: Transport = send
@@ -96,6 +99,9 @@ class Custodian:
     def __post_init__(self) -> None:
         if self.chunk is not None:
             check.whole_number(self.chunk, what="chunk", least=1)
+        share = check.finite_float(self.most_unfit)
+        if share is None or not 0 <= share <= 1:
+            raise RowsError(must("most_unfit", "be a share from 0 to 1", repr(self.most_unfit)))
 
 
 class Link:

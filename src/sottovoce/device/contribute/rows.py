@@ -67,17 +67,26 @@ def find_columns(wanted: Sequence[str], header: Sequence[str], *, path: Path) ->
     return [header.index(name) for name in wanted]
 
 
+_OUTCOMES: Mapping[str | bool, float] = {
+    **dict.fromkeys(("yes", "true", True), 1.0),
+    **dict.fromkeys(("no", "false", False), 0.0),
+}
+"""Words for whether it worked, where rewards go from 0 to 1."""
+
+
 class Judge:
     """Reads the values of a row, or says why the row does not fit: by column, never by value.
 
     names: the columns that it reads, in order.
-    clamped: how many numbers were outside the bounds of each feature. The device clamps them.
+    clamped: how many numbers were outside the bounds of each feature, and how many rewards were,
+        if the experiment says how they are counted. The device clamps them.
     """
 
     def __init__(self, experiment: Experiment, columns: Columns) -> None:
         self.names = columns.names(experiment)
         self._features: Sequence[Feature] = experiment.context
         self._arms = frozenset(experiment.arms)
+        self._rewards = experiment.rewards
         self._columns = columns
         self.clamped: Counter[str] = Counter()
 
@@ -121,14 +130,26 @@ class Judge:
             return f"{self._columns.arm} is not an arm of the experiment"
         if _is_missing(outcome):
             return f"{self._columns.reward} is missing"
-        # A reward may be a bool; a number may not.
-        reward = float(outcome) if isinstance(outcome, bool) else _number(outcome)
-        if reward is None:
-            return f"{self._columns.reward} is not a number"
-        if not 0 <= reward <= 1:
-            return f"{self._columns.reward} is not in [0, 1]"
+        reward = self._reward(outcome)
+        if isinstance(reward, str):
+            return reward
+        if not self._rewards.low <= reward <= self._rewards.high:
+            outside.append(self._columns.reward)
         self.clamped.update(outside)
         return Row(context, arm, reward)
+
+    def _reward(self, value: Any) -> float | str:
+        """Return a reward as the experiment counts it, or why it is none."""
+        scale, column = self._rewards, self._columns.reward
+        if (scale.low, scale.high) == (0.0, 1.0):
+            known = value.lower() if isinstance(value, str) else value
+            value = _OUTCOMES.get(known, value) if isinstance(known, str | bool) else value
+        reward = _number(value)
+        if reward is None:
+            return f"{column} is not a number"
+        if not (scale.clamps or scale.low <= reward <= scale.high):
+            return f"{column} is not in [{scale.low:g}, {scale.high:g}]"
+        return reward
 
 
 def _is_missing(value: Any) -> bool:

@@ -97,11 +97,7 @@ class Contribution:
 
 
 def survey(source: Source, judge: Judge, *, on_refusal: OnRefusal, progress: OnProgress) -> Survey:
-    """Read a file and judge its rows; a file without a single fitting row is refused.
-
-    Such a file is a mistake, and so is a file that cannot be read: its reports would say nothing,
-    and cost ε each. Nothing is sent then. What to do next is up to the custodian.
-    """
+    """Read a file and judge its rows."""
     rows, counts, lines = 0, Counter[str](), dict[str, list[int]]()
     with reading(source, judge.names) as numbered:
         for line, values in numbered:
@@ -118,13 +114,28 @@ def survey(source: Source, judge: Judge, *, on_refusal: OnRefusal, progress: OnP
     source.check_unchanged()
     refused = {each: Refused(counts[each], tuple(lines[each])) for each in counts}
     fitting = rows - counts.total()
-    if rows and not fitting:
-        ((most, times),) = counts.most_common(1)
-        raise RowsError(
-            f"{source.path} must have rows that fit the schema; of {rows} rows none does"
-            f" ({times} times: {most}); nothing was sent"
-        )
     return Survey(rows, fitting, refused, dict(judge.clamped))
+
+
+def check_fit(path: Path, found: Survey, *, most_unfit: float) -> None:
+    """Refuse a file of which too many rows do not fit the schema.
+
+    Such a file is a mistake: the reports of these rows would say nothing, and cost ε each. What to
+    do next is up to the custodian.
+    """
+    unfit = found.rows - found.fitting
+    if not found.rows or (found.fitting and unfit <= most_unfit * found.rows):
+        return
+    reasons = sorted(found.refused.items(), key=lambda each: -each[1].rows)[:_FEW]
+    listed = "; ".join(
+        f"{refused.rows} × {reason} (line {', '.join(map(str, refused.lines[:_FEW]))}"
+        f"{', …' if refused.rows > _FEW else ''})"
+        for reason, refused in reasons
+    )
+    raise RowsError(
+        f"{path} must have rows that fit the schema, all but {100 * most_unfit:g} % at most;"
+        f" {unfit} of {found.rows} do not: {listed}; nothing was sent"
+    )
 
 
 def describe(done: Contribution, *, only_check: bool = False) -> list[str]:

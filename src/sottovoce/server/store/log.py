@@ -25,6 +25,26 @@ class LoggedRelease:
 
 
 @dataclass(frozen=True, slots=True)
+class LoggedAmendment:
+    """One amendment of an experiment.
+
+    text: the document in canonical JSON.
+    position, version: how many reports the learner had counted when it took the amendment, and the
+        release that carries it first; None while it waits for the learner.
+    """
+
+    number: int
+    text: str
+    position: int | None = None
+    version: int | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether no learner has taken it yet."""
+        return self.position is None
+
+
+@dataclass(frozen=True, slots=True)
 class ExperimentLog:
     """The log of one experiment and what was made of it, on a connection in a transaction.
 
@@ -72,6 +92,29 @@ class ExperimentLog:
         query = "INSERT INTO release (experiment, version, position, text)"
         query += " VALUES (:experiment, :version, :position, :text)"
         self._execute(query, **asdict(release) | {"text": _pack(release.text)})
+
+    def amendments(self, *, after: int = 0) -> list[LoggedAmendment]:
+        """Return the amendments of higher numbers, in order."""
+        query = "SELECT number, text, position, version FROM amendment"
+        query += " WHERE experiment = :experiment AND number > :after ORDER BY number"
+        return [LoggedAmendment(*row) for row in self._execute(query, after=after)]
+
+    def add_amendment(self, number: int, document: str) -> bool:
+        """Write an amendment that waits for the learner; return False if the number is taken."""
+        query = "INSERT INTO amendment (experiment, number, text)"
+        query += " VALUES (:experiment, :number, :document)"
+        query += " ON CONFLICT (experiment, number) DO NOTHING"
+        return self._execute(query, number=number, document=document).rowcount == 1
+
+    def note_amendment(self, amendment: LoggedAmendment) -> None:
+        """Write where the learner took an amendment, which has to wait until then."""
+        query = "UPDATE amendment SET position = :position, version = :version"
+        query += " WHERE experiment = :experiment AND number = :number AND text = :text"
+        query += " AND position IS NULL"
+        if self._execute(query, **asdict(amendment)).rowcount != 1:
+            raise StoreDamaged(
+                must("an amendment", "wait as it was read until it is taken", "another")
+            )
 
     def latest(self, table: LatestText) -> tuple[int, str] | None:
         """Return the newest text of a kind, and the position of the log that it follows from."""

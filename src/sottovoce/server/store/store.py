@@ -9,12 +9,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from sottovoce.server.store import schema
 from sottovoce.server.store.database import Database, DuplicateNonce, LearnerLock, in_transaction
-from sottovoce.server.store.log import ExperimentLog, LoggedRelease
+from sottovoce.server.store.log import ExperimentLog, LoggedAmendment, LoggedRelease
 from sottovoce.server.store.postgres import Postgres
 from sottovoce.server.store.sqlite import Sqlite
 from sottovoce.shared.errors import StoreError, must
 
-__all__ = ["LearnerSession", "LoggedRelease", "Store"]
+__all__ = ["LearnerSession", "LoggedAmendment", "LoggedRelease", "Store"]
 
 
 class Store:
@@ -113,6 +113,24 @@ class Store:
             rows = connection.execute(text(query + " GROUP BY fingerprint"))
             return {row[0]: row[1] for row in rows}
 
+    def known(self, fingerprint: str, nonces: Sequence[bytes]) -> set[bytes]:
+        """Return which of the nonces are in the log."""
+        with self._database.transaction(writes=True) as connection:
+            return self._database.known(connection, fingerprint, nonces)
+
+    def amendments(self, fingerprint: str) -> list[LoggedAmendment]:
+        """Return all amendments of an experiment, in order."""
+        with self._log(fingerprint) as log:
+            return log.amendments()
+
+    def add_amendment(self, fingerprint: str, number: int, document: str) -> bool:
+        """Write an amendment that waits for the learner; return False if the number is taken.
+
+        It is on disk when this returns.
+        """
+        with self._database.transaction(writes=True) as connection:
+            return ExperimentLog.of(connection, fingerprint).add_amendment(number, document)
+
     def snapshot(self, fingerprint: str) -> tuple[int, str] | None:
         """Return the learner's newest snapshot, and its position of the log."""
         with self._log(fingerprint) as log:
@@ -162,6 +180,11 @@ class LearnerSession:
         with self._log() as log:
             return log.length()
 
+    def amendments(self, *, after: int = 0) -> list[LoggedAmendment]:
+        """Return the amendments of higher numbers, in order."""
+        with self._log() as log:
+            return log.amendments(after=after)
+
     def saved(self) -> tuple[int, str] | None:
         """Return the newest saved learner: the position it had come to, and its state."""
         with self._log() as log:
@@ -171,16 +194,20 @@ class LearnerSession:
         self,
         releases: Sequence[LoggedRelease],
         *,
+        amendments: Sequence[LoggedAmendment] = (),
         snapshot: tuple[int, str] | None = None,
         saved: tuple[int, str] | None = None,
     ) -> None:
         """Write the next releases, and replace the snapshot and the saved learner; all or nothing.
 
         The version of the first has to follow the newest, and each the one before.
+        amendments: those that waited and were taken, with where.
         """
         with self._log(writes=True) as log:
             for release in releases:
                 log.add_release(release)
+            for amendment in amendments:
+                log.note_amendment(amendment)
             if snapshot is not None:
                 log.replace_latest("standing", *snapshot)
             if saved is not None:

@@ -44,7 +44,7 @@ def expected_share(experiment: Experiment) -> float:
     """Return the share of what arms at random lose that people are expected to lose."""
     half = people_for_half(
         variance=_variance(experiment.epsilon, OUTLOOK_BINS),
-        arms=len(experiment.arms),
+        arms=len(experiment.arms) - len(experiment.retired),
         axes=experiment.dimension,
         levels=sum(slots_of(experiment).levels),
     )
@@ -83,7 +83,7 @@ def _worth(experiment: Experiment, population: Population) -> float:
     The learner's own figure (``worth`` in estimate/whisper/tally.py) follows from its bins. That
     rows come before anybody is served is not credited: they bring more than is said here.
     """
-    arms = len(experiment.arms)
+    arms = len(experiment.arms) - len(experiment.retired)
     cells = OUTLOOK_BINS if arms == 2 else OUTLOOK_BINS * arms
     ratio = _variance(experiment.epsilon, OUTLOOK_BINS) / _variance(population.epsilon, cells)
     told = 1.0 if population.behaviour is not None else 0.5  # otherwise half of them count rows

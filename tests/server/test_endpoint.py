@@ -7,7 +7,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sottovoce.server.endpoints import endpoint
+from sottovoce.server.endpoint import endpoint
 from sottovoce.server.worker import Worker
 
 
