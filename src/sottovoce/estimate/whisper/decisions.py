@@ -119,9 +119,13 @@ def people_paid(state: "State", constants: "Constants") -> float:
     Rows count for more until the target's people had their say: nobody has paid for them, but what
     they say may save the first people much.
     """
-    trust = LOGGED_TRUST_CHECKED if state.totals[0].checked else LOGGED_TRUST
-    paid: float = state.totals[0].paid + trust * state.totals[0].rows_paid
+    paid: float = state.totals[0].paid + trust_in_rows(state) * state.totals[0].rows_paid
     return paid
+
+
+def trust_in_rows(state: "State") -> float:
+    """Return how much logged rows count for, of what they would be worth as the target's people."""
+    return LOGGED_TRUST_CHECKED if state.totals[0].checked else LOGGED_TRUST
 
 
 def paid_for(state: "State", constants: "Constants", node: int, best: int, arm: int) -> float:
@@ -131,8 +135,7 @@ def paid_for(state: "State", constants: "Constants", node: int, best: int, arm: 
     half got the arm that loses.
     """
     late = best if state.entered[node, best, 0] > state.entered[node, arm, 0] else arm
-    trust = LOGGED_TRUST_CHECKED if state.totals[0].checked else LOGGED_TRUST
-    before = state.entered[node, late, 0] + trust * state.entered[node, late, 1]
+    before = state.entered[node, late, 0] + trust_in_rows(state) * state.entered[node, late, 1]
     got = 2.0 * share_of(constants.caps, arm, best)
     paid: float = got * (people_paid(state, constants) - before)
     return paid

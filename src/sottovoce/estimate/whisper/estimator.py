@@ -209,6 +209,7 @@ class WhisperEstimator:
             "places": [[*key, *told] for key, told in sorted(self._places.items())],
             "state": state_to_table(self.state),
             "past": self._past.to_table(),
+            "amended": self._past.amended(),
             "earlier": [list(astuple(each)) for each in self._earlier],
             "tallies": [
                 [*key, tally.asked.tolist(), tally.sums.tolist(), tally.named.tolist()]
@@ -347,7 +348,7 @@ def resume(release: Release, table: dict[str, Any]) -> WhisperEstimator:
     if release_of(experiment, state) != release:
         raise ValueError("its state is not that of its release")
     check_state(state, release)
-    past = WhisperReleases.from_table(experiment, table["past"])
+    past = WhisperReleases.from_table(experiment, table["past"], table["amended"])
     if past.bins(release.version) != release.contested:
         raise ValueError("its last release is not the one it has")
     estimator = WhisperEstimator(release, state, past, saved_ids(release, table))

@@ -2,15 +2,16 @@
 
 from bisect import bisect_right
 from collections.abc import Hashable
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any, cast
 
 from sottovoce.estimate.gate import Bytes, Flags, Values, rejected
 from sottovoce.estimate.whisper.unpack import unpack_many
-from sottovoce.shared.amending import amended
+from sottovoce.shared.amending import amended as amended_experiment
 from sottovoce.shared.errors import Rejection
 from sottovoce.shared.experiment import Experiment
-from sottovoce.shared.release import BinPolicy, Release
+from sottovoce.shared.release import BinPolicy, Release, uniform
 from sottovoce.shared.report import Report
 from sottovoce.shared.whisper.cells import CellLayout, lay_out, one_cell_mechanism
 from sottovoce.shared.whisper.questions import EVERYBODY, REWARDS, question_of, questions_of
@@ -102,43 +103,48 @@ class WhisperReleases:
         """Read many packed sets of one mechanism."""
         return unpack_many(cast(SignedSubset, form), payloads)
 
-    def to_table(self) -> dict[str, Any]:
-        """Write since when each amendment held, and every change of a policy."""
-        return {
-            "amended": [since for since, _ in self._amended[1:]],
-            "policies": [
-                [path, since, *(_written(policy) if policy else ())]
-                for path, changes in sorted(self._changes.items())
-                for since, policy in changes
-            ],
-        }
+    def to_table(self) -> list[Any]:
+        """Write every change: path, version, arms on offer, arms that wait, and unequal chances."""
+        return [
+            [path, since, *(_written(policy) if policy else ((), ()))]
+            for path, changes in sorted(self._changes.items())
+            for since, policy in changes
+        ]
+
+    def amended(self) -> list[int]:
+        """Return since which version each amendment has held."""
+        return [since for since, _ in self._amended[1:]]
 
     @classmethod
-    def from_table(cls, experiment: Experiment, table: Any) -> "WhisperReleases":
-        """Read what ``to_table`` wrote when the experiment was as it is now."""
-        since_when = [int(since) for since in table["amended"]]
-        if since_when != sorted(set(since_when)) or min(since_when, default=2) < 2:
-            raise ValueError("its past releases are not in order")
+    def from_table(cls, experiment: Experiment, table: Any, amended: Any) -> "WhisperReleases":
+        """Read what ``to_table`` and ``amended`` wrote when the experiment was as it is now."""
         past = cls(experiment.first or experiment)
-        for since, amendment in zip(since_when, experiment.amendments, strict=True):
-            past._amended.append((since, amended(past._amended[-1][1], amendment)))
-        for path, since, *policy_of in table["policies"]:
+        for since, amendment in zip(amended, experiment.amendments, strict=True):
+            version, before = past._amended[-1]
+            if since <= max(version, 1):
+                raise ValueError("its amendments are not in order")
+            past._amended.append((int(since), amended_experiment(before, amendment)))
+        for path, since, arms, waiting, *chances in table:
             changes = past._changes.setdefault(str(path), [])
             if changes and changes[-1][0] >= since:
                 raise ValueError("its past releases are not in order")
-            changes.append((int(since), _read(path, *policy_of) if policy_of else None))
+            policy = None
+            if arms:
+                offered = uniform(path, [int(arm) for arm in arms])
+                policy = replace(offered, waiting=tuple(int(arm) for arm in waiting))
+            if policy and chances:
+                (unequal,) = chances
+                policy = replace(policy, propensities=tuple(map(float, unequal)))
+                if len(policy.propensities) != 2 or min(policy.propensities) <= 0:
+                    raise ValueError("its past releases have arms without a chance")
+            changes.append((int(since), policy))
         return past
 
 
 def _written(policy: BinPolicy) -> tuple[Any, ...]:
-    return policy.arms, policy.propensities, policy.waiting
-
-
-def _read(path: str, arms: Any, propensities: Any, waiting: Any) -> BinPolicy:
-    chances = tuple(float(chance) for chance in propensities)
-    if len(chances) != len(arms) or not all(0 < chance <= 1 for chance in chances):
-        raise ValueError("its past releases have arms without a chance")
-    return BinPolicy(path, tuple(map(int, arms)), chances, tuple(map(int, waiting)))
+    """Return what is saved of a policy; chances are left out where they are equal."""
+    equal = policy.propensities == uniform(policy.path, policy.arms).propensities
+    return policy.arms, policy.waiting, *(() if equal else (policy.propensities,))
 
 
 def _of_length(mechanism: SignedSubset, payload: bytes) -> SignedSubset:

@@ -69,12 +69,13 @@ def serve(
         node = leaves[i - start]
         column = draw_arm(propensities, node, live[node], rng)
         arms[i] = state.arms[node, column]
-        if live[node] > 1:
+        if live[node] > 1 and devices.constants.running:
             hits[node, 0] += 1
             pulls[node, 0, column] += 1.0
             rewards[node, 0, column] += outcome(people, i, arms[i], rng)
-    state.fresh[0] += stop - start
-    totals.reports += stop - start
+    if devices.constants.running:
+        state.fresh[0] += stop - start
+        totals.reports += stop - start
 
 
 @inlined

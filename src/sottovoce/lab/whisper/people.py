@@ -173,6 +173,8 @@ def serve(
         else:
             arm = draw_arm(state, constants, node, rng)
         arms[i] = arm
+        if not constants.running:
+            continue  # people are served and nobody is asked
         if constants.audited and int(rng.random() * SHARES) < reward_share:
             tallies.rewards[0] += 1.0
             sign = draw_sign(people, i, arm, rng)
@@ -204,11 +206,11 @@ def serve(
     if tallies.rewards[0] > 0.0:
         add_rewards(state, tallies.rewards[0], tallies.rewards[1] / reward.signal)
         tallies.rewards[:] = 0.0
-    totals = state.totals[0]
-    totals.paid += stop - start
-    totals.target += stop - start
-    totals.reports += stop - start
-    totals.served += stop - start
+    totals, came = state.totals[0], stop - start if constants.running else 0
+    totals.paid += came
+    totals.target += came
+    totals.reports += came
+    totals.served += came
 
 
 @compiled
