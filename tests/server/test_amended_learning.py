@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import sottovoce as sv
-from sottovoce.server import learning
+from sottovoce.server import following, learning
 from sottovoce.server.amendments import text_of
 from sottovoce.server.learning import LearnerPool
 from sottovoce.server.replay import replay
@@ -227,7 +227,7 @@ def test_the_same_comes_of_it_if_writing_fails(
             raise StoreError("as a test has it")
 
     monkeypatch.setattr(LearnerSession, "publish", failing)
-    monkeypatch.setattr(learning, "READ_AT_ONCE", 77)
+    monkeypatch.setattr(following, "READ_AT_ONCE", 77)
     # One that begins again begins where it was saved, and what waits is taken there.
     monkeypatch.setattr(learning, "SAVE_EVERY", 0.0)
     pool = play(store, LearnerPool(store))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
-from sottovoce.server import learning
+from sottovoce.server import following, learning
 from sottovoce.server.learning import ExperimentLearner, LearnerPool, learn_until
 from sottovoce.server.replay import replay
 from sottovoce.server.status import Snapshot
@@ -208,8 +208,8 @@ def test_what_could_not_be_published_is_learned_again(
 
     monkeypatch.setattr(LearnerSession, "publish", failing)
     monkeypatch.setattr(learning, "LONGEST_PAUSE_IN_TROUBLE", 0.01)
-    monkeypatch.setattr(learning, "READ_AT_ONCE", 333)
-    monkeypatch.setattr(learning, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(following, "READ_AT_ONCE", 333)
+    monkeypatch.setattr(following, "MOST_BYTES", 10_000)
     learn_until(lambda: store.newest_versions()[NAME] >= 4 or next(turns) > 200, store)
     monkeypatch.undo()
     learn(store, turns=9).close()

@@ -4,7 +4,7 @@ import json
 import random
 import threading
 import time
-from itertools import cycle
+from itertools import chain, cycle
 from types import TracebackType
 from typing import Any
 
@@ -12,6 +12,9 @@ import sottovoce as sv
 from sottovoce.device.transport import Request, send
 from sottovoce.shared.errors import TransportError
 
+# A learner remembers every arm, and is slower with each: there are no more than a few.
+ALL = ("extend horizon", "pause", "add arm", "resume", "retire arm")
+WITHOUT_ARMS = ("extend horizon", "pause", "resume")
 LATER = (429, 500, 503, 507)
 
 
@@ -47,7 +50,7 @@ class Amender:
 
     def _keep_on(self) -> None:
         try:
-            for what in cycle(("extend horizon", "pause", "add arm", "resume", "retire arm")):
+            for what in chain(3 * ALL, cycle(WITHOUT_ARMS)):
                 self._amend(self._change(what))
                 time.sleep(random.uniform(0, 0.1))
                 if self._stop.is_set():

@@ -21,6 +21,7 @@ from sottovoce.cli.app import (
     say_json,
 )
 from sottovoce.shared.amendment import RUNNING
+from sottovoce.shared.durations import duration
 from sottovoce.shared.experiment import Experiment
 
 logger = logging.getLogger(__name__)
@@ -91,18 +92,30 @@ class Serve(Command, extra="server"):
         Path("sottovoce.key"), "The file with the signing key; made if it does not exist."
     )
 
+    keep_reports: str | None = option(
+        None, "Erase reports that are older, such as 90d; without it all are kept."
+    )
+
     def __call__(self) -> None:
         from sottovoce.server.amendments import as_amended
         from sottovoce.server.keys import SigningKey
         from sottovoce.server.outlook import warning
+        from sottovoce.server.retention import whole_days
         from sottovoce.server.serve import Listening, serve
         from sottovoce.server.settings import ServerSettings
         from sottovoce.server.store.store import Store
 
         begun = tuple(Experiment.from_toml(path) for path in self.experiments or [])
         token = os.environ.get(TOKEN) or secrets.token_urlsafe(24)
+        keep = None
+        if self.keep_reports is not None:
+            keep = whole_days(duration(self.keep_reports, what="keep-reports"))
         settings = ServerSettings(
-            database=self.database, key=self.key, token=token, experiments=begun
+            database=self.database,
+            key=self.key,
+            token=token,
+            experiments=begun,
+            keep_reports=keep,
         )
         store = Store.open(self.database)  # so that a mistake in the address is told here, at once
         now = as_amended(store, begun)
@@ -152,6 +165,11 @@ class Replay(Command, extra="server"):
                 verdict = "agrees" if each.agrees else "DISAGREES"
                 counts = f"{each.reports:,} reports, {each.releases:,} releases"
                 say(f"{each.experiment[:16]} ({each.name}): {counts}: {verdict}")
+                if each.folded:
+                    say(
+                        f"  begins at a checkpoint after {each.folded:,} reports, which are erased;"
+                    )
+                    say(f"  their hash, with all folds so far: {each.folded_hash}")
                 for amendment in each.amendments:
                     say(f"  {amendment}")
                 for trouble in each.troubles:

@@ -10,29 +10,22 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Protocol
+from datetime import timedelta
 
 from sottovoce.estimate.learner import Learner
-from sottovoce.server.amendments import document_of, text_of
+from sottovoce.server import following
+from sottovoce.server.amendments import text_of
 from sottovoce.server.diagnosis import DiagnosisCache
+from sottovoce.server.following import learn, pieces, stretches, take
+from sottovoce.server.retention import Retention, begin, last_hash
 from sottovoce.server.status import Snapshot
 from sottovoce.server.store.store import LearnerSession, LoggedAmendment, LoggedRelease, Store
 from sottovoce.shared import wire
-from sottovoce.shared.errors import (
-    ExperimentError,
-    SottovoceError,
-    StateError,
-    StoreDamaged,
-    StoreError,
-)
+from sottovoce.shared.errors import SottovoceError, StateError, StoreDamaged, StoreError
 from sottovoce.shared.experiment import Experiment
 
 logger = logging.getLogger(__name__)
 
-# The most reports and bytes that are read at once; at first, when their size is unknown, few.
-READ_AT_ONCE, READ_FIRST = 20_000, 1000
-MOST_BYTES = 32 * 1024 * 1024
 # Seconds between two snapshots: while reports flow, and when all are counted.
 SNAPSHOT_EVERY, SNAPSHOT_EVERY_IDLE = 0.5, 0.05
 # Seconds between two times that the learner is saved.
@@ -45,81 +38,18 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 0.01, 0.25
 LONGEST_PAUSE_IN_TROUBLE = 2.0
 
 
-def learn(learner: Learner, reports: Sequence[bytes], *, position: int) -> Iterator[LoggedRelease]:
-    """Count the reports that follow a position; yield each release at the position it follows from.
-
-    They are handed over up to the learner's next step and no further, so that a release is never
-    said to follow from more than it does.
-    """
-    every = learner.experiment.release_every
-    taken = 0
-    while taken < len(reports):
-        until_step = every - sum(learner.status().reports.values()) % every
-        before = learner.release().version
-        some = reports[taken : taken + until_step]
-        learner.receive_many(some)
-        taken += len(some)
-        release = learner.release()
-        if release.version != before:
-            text = wire.release_to_json(release)
-            yield LoggedRelease(release.version, position + taken, text)
-
-
-def take(
-    learner: Learner, amendment: LoggedAmendment, *, position: int
-) -> tuple[LoggedAmendment, LoggedRelease]:
-    """Let a learner take an amendment at a position; return both as the database is to have them.
-
-    Every amendment brings a release at once.
-    """
-    try:
-        learner.amend(document_of(amendment))
-    except ExperimentError as error:
-        raise StoreDamaged(
-            f"amendment {amendment.number} must follow from those before it; {error}"
-        ) from None
-    release = learner.release()
-    taken = replace(amendment, position=position, version=release.version)
-    return taken, LoggedRelease(release.version, position, wire.release_to_json(release))
-
-
-def stretches(
-    taken: Sequence[LoggedAmendment], *, until: int
-) -> Iterator[tuple[int, LoggedAmendment | None]]:
-    """Yield up to where the log is to be read, and which amendment is to be taken there, if any."""
-    for each in taken:
-        if each.position is not None:
-            yield each.position, each
-    yield until, None
-
-
-class Reads(Protocol):
-    """Reads the log of one experiment."""
-
-    def __call__(self, *, after: int, limit: int) -> list[bytes]:
-        """Return the reports at the positions after + 1, after + 2, … in order."""
-
-
-def pieces(read: Reads, *, after: int, until: int) -> Iterator[list[bytes]]:
-    """Read the log from one position to another, or to its end, in pieces that fit in memory."""
-    most = READ_FIRST
-    while after < until:
-        asked = min(most, until - after)
-        reports = read(after=after, limit=asked)
-        if reports:
-            yield reports
-            most = max(1, min(READ_AT_ONCE, MOST_BYTES // max(map(len, reports))))
-        if len(reports) < asked:
-            return
-        after += asked
-
-
 class ExperimentLearner:
-    """One experiment's learner, which follows the log until it is closed or its session is lost."""
+    """One experiment's learner, which follows the log until it is closed or its session is lost.
 
-    def __init__(self, session: LearnerSession, experiment: Experiment) -> None:
+    keep: for how long reports are kept; None to keep all.
+    """
+
+    def __init__(
+        self, session: LearnerSession, experiment: Experiment, *, keep: timedelta | None = None
+    ) -> None:
         self._session = session
         self._learner, self._position = _resume(session, experiment)
+        self._retention = Retention(session, experiment, keep=keep) if keep else None
         self._diagnosis = DiagnosisCache(self._learner)
         self._saved_at = time.monotonic()
         self._snapshot_at = 0.0
@@ -130,7 +60,9 @@ class ExperimentLearner:
         self._take_amendments()
         before = self._position
         releases: list[LoggedRelease] = []
-        for reports in pieces(self._session.read, after=before, until=before + READ_AT_ONCE):
+        for reports in pieces(
+            self._session.read, after=before, until=before + following.READ_AT_ONCE
+        ):
             releases += learn(self._learner, reports, position=self._position)
             self._position += len(reports)
         has_counted = self._position > before
@@ -141,6 +73,8 @@ class ExperimentLearner:
         save = has_counted and now - self._saved_at >= SAVE_EVERY
         if releases or snapshot or save:
             self._write(releases, snapshot=snapshot, save=save)
+        if self._retention is not None:
+            self._retention.turn(learned=self._position)
         return has_counted
 
     def close(self) -> None:
@@ -189,12 +123,16 @@ class ExperimentLearner:
 
 
 def _resume(session: LearnerSession, experiment: Experiment) -> tuple[Learner, int]:
-    """Go on from the saved learner, or from the first report where it is missing or unfit.
+    """Go on from the saved learner; where it is missing or unfit, from where reports are kept.
 
     Releases may have been published after it was saved; they are worked out once more and have to
     be the same.
     """
-    learner, position = _saved(session, experiment) or (Learner(experiment), 0)
+    folds = session.folds()
+    last_hash(experiment.fingerprint, folds)
+    learner, position = _saved(session, experiment) or (None, 0)
+    if learner is None or (folds and position < folds[-1].position):
+        learner, position = begin(session, experiment, folds)
     published = session.releases(after=learner.release().version)
     amendments = session.amendments(after=len(learner.experiment.amendments))
     taken = [each for each in amendments if not each.waits]
@@ -250,8 +188,9 @@ def _has_taken(learner: Learner, logged: Sequence[LoggedAmendment], *, position:
 class LearnerPool:
     """The learners of all experiments of a database that this process could get hold of."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, keep: timedelta | None = None) -> None:
         self._store = store
+        self._keep = keep
         self._learners: dict[str, ExperimentLearner] = {}
         self._failed: set[str] = set()
         self._looked = -LOOK_EVERY
@@ -301,7 +240,8 @@ class LearnerPool:
                 continue
             with self._others_go_on(fingerprint, let_go=session.close):
                 experiment = Experiment.from_table(json.loads(text))
-                self._learners[fingerprint] = ExperimentLearner(session, experiment)
+                learner = ExperimentLearner(session, experiment, keep=self._keep)
+                self._learners[fingerprint] = learner
                 logger.info("learning %s", fingerprint)
 
     def _warn(self, text: str) -> None:
@@ -329,9 +269,14 @@ class LearnerPool:
             self._failed.add(fingerprint)
 
 
-def learn_until(stopped: Callable[[], bool], store: Store) -> None:
-    """Learn until told to stop. Whatever happens to the database, try again."""
-    pool = LearnerPool(store)
+def learn_until(
+    stopped: Callable[[], bool], store: Store, *, keep: timedelta | None = None
+) -> None:
+    """Learn until told to stop. Whatever happens to the database, try again.
+
+    keep: for how long reports are kept; None to keep all.
+    """
+    pool = LearnerPool(store, keep=keep)
     pause = SHORTEST_PAUSE
     is_set_up = False
     trouble = ""

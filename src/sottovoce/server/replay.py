@@ -7,12 +7,16 @@ from functools import partial
 from itertools import chain, zip_longest
 
 from sottovoce.estimate.learner import Learner
-from sottovoce.server.amendments import document_of, experiment_after
-from sottovoce.server.learning import learn, pieces, stretches, take
-from sottovoce.server.store.store import LoggedAmendment, LoggedRelease, Store
+from sottovoce.server.amendments import document_of, experiment_after, text_of
+from sottovoce.server.following import learn, pieces, stretches, take
+from sottovoce.server.retention import checkpoint_of, last_hash
+from sottovoce.server.store.store import Fold, LoggedAmendment, LoggedRelease, Store
 from sottovoce.shared import wire
 from sottovoce.shared.errors import StoreDamaged, StoreError, must
 from sottovoce.shared.experiment import Experiment
+
+# A running server may fold while the last fold is read: so often it is read again.
+TRIES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,8 @@ class Replay:
     reports: how many there are in the log.
     releases: how many follow from it.
     amendments: those that were taken, with where and by whom, in sentences.
+    folded, folded_hash: how many reports are erased, so that it begins at the checkpoint after
+        them; their hash, with all folds so far.
     waiting: releases that follow from the log, and that the learner has yet to publish.
     troubles: where the database disagrees with its log, in sentences.
     """
@@ -31,6 +37,8 @@ class Replay:
     reports: int
     releases: int
     amendments: tuple[str, ...]
+    folded: int
+    folded_hash: str
     waiting: int
     troubles: tuple[str, ...]
 
@@ -43,24 +51,50 @@ class Replay:
 def replay(
     store: Store, fingerprint: str, *, each: Callable[[int], object] = lambda reports: None
 ) -> Replay:
-    """Work out every release from the first report on, and compare.
+    """Work out every release from the first report on that is kept, and compare.
 
     each: told how many reports have been counted, now and then.
     """
     experiment = _experiment(store, fingerprint)
+    for _ in range(TRIES):
+        folds = store.folds(fingerprint)
+        try:
+            found = _replay(store, experiment, folds, each=each)
+        except StoreDamaged:
+            if store.folds(fingerprint) == folds:
+                raise
+        else:
+            if store.folds(fingerprint) == folds:
+                return found
+    raise StoreError("the server must not fold meanwhile; it does, all the time")
+
+
+def _replay(
+    store: Store, experiment: Experiment, folds: list[Fold], *, each: Callable[[int], object]
+) -> Replay:
+    fingerprint = experiment.fingerprint
     # The releases first: while a server runs, the log then goes at least as far as they do. And no
     # further than its length now: it may grow as fast as it is read.
     published = store.releases(fingerprint)
     amendments = store.amendments(fingerprint)
     length = store.length(fingerprint)
-    learner = Learner(experiment)
-    rebuilt = [LoggedRelease(1, 0, wire.release_to_json(learner.release()))]
     troubles = list(_check_amendments(experiment, amendments))
     # One that cannot be taken is told above; the releases without it are compared all the same.
     taken = [] if troubles else [one for one in amendments if not one.waits]
-    position = 0
+    learner, position, ids = _begin(store, experiment, folds)
+    folded, taken_before = position, len(learner.experiment.amendments)
+    rebuilt: list[LoggedRelease] = []
+    if folds:
+        troubles += _check_folded(ids, position, published)
+        if [one.text for one in taken[:taken_before]] != [
+            text_of(one) for one in learner.experiment.amendments
+        ]:
+            troubles.append("the amendments must be those that were folded; they are not")
+    else:
+        rebuilt.append(LoggedRelease(1, 0, wire.release_to_json(learner.release())))
+    known = learner.release().version if folds else 0
     before: list[bytes] = []
-    for end, amendment in stretches(taken, until=length):
+    for end, amendment in stretches(taken[taken_before:], until=length):
         for reports in pieces(partial(store.read, fingerprint), after=position, until=end):
             if reports[0] in before:  # a gap in the positions repeats the end of the last piece
                 troubles.append(f"a report before number {position + 1} of the log is missing")
@@ -81,14 +115,43 @@ def replay(
     counted = sum(learner.status().reports.values())
     if counted != position:
         troubles.append(f"{position - counted} of {position} reports in the log cannot be counted")
-    troubles += _compare(rebuilt, published)
+    troubles += _compare(rebuilt, published[known:])
     snapshot, length = store.snapshot(fingerprint), store.length(fingerprint)
     if snapshot is not None and snapshot[0] > length:
         troubles.append(f"the learner has counted {snapshot[0]} reports, and the log has {length}")
-    waiting = max(0, len(rebuilt) - len(published))
-    told = tuple(map(_told, taken))
-    counts = position, len(rebuilt), told, waiting
-    return Replay(fingerprint, experiment.name, *counts, tuple(troubles))
+    return Replay(
+        experiment=fingerprint,
+        name=experiment.name,
+        reports=position,
+        releases=known + len(rebuilt),
+        amendments=tuple(map(_told, taken)),
+        folded=folded,
+        folded_hash=folds[-1].hash if folds else "",
+        waiting=max(0, known + len(rebuilt) - len(published)),
+        troubles=tuple(troubles),
+    )
+
+
+def _begin(
+    store: Store, experiment: Experiment, folds: list[Fold]
+) -> tuple[Learner, int, list[bytes]]:
+    """Return the learner at the end of the last fold, and the ids of its releases."""
+    last_hash(experiment.fingerprint, folds)
+    if not folds:
+        return Learner(experiment), 0, []
+    stored = store.checkpoint(experiment.fingerprint) or (0, "")
+    learner, position = checkpoint_of(folds[-1], stored)
+    return learner, position, [bytes.fromhex(each) for each in json.loads(stored[1])["ids"]]
+
+
+def _check_folded(ids: list[bytes], position: int, published: list[LoggedRelease]) -> Iterator[str]:
+    """Say where what was published before a checkpoint is not what its learner has published."""
+    for version, (ours, theirs) in enumerate(zip_longest(ids, published[: len(ids)]), start=1):
+        if theirs is None or theirs.version != version:
+            yield f"release {version} is missing"
+            return
+        if wire.release_hash(theirs.text)[: len(ours)] != ours or theirs.position > position:
+            yield f"release {version} was published with another text or place than was folded"
 
 
 def _check_amendments(experiment: Experiment, logged: list[LoggedAmendment]) -> Iterator[str]:

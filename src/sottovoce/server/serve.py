@@ -199,7 +199,7 @@ def _learn(settings: ServerSettings) -> None:
     from sottovoce.server.learning import learn_until
     from sottovoce.server.store.store import Store
 
-    learn_until(stopping.is_set, Store.open(settings.database))
+    learn_until(stopping.is_set, Store.open(settings.database), keep=settings.keep_reports)
 
 
 def _begin() -> None:

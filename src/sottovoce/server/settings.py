@@ -1,6 +1,7 @@
 """What a server is told when it starts; each worker and the learner get the same."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from sottovoce.shared.experiment import Experiment
@@ -16,6 +17,7 @@ class ServerSettings:
     key: the PEM file with the signing key.
     token: what an administrator has to show.
     experiments: those that begin when the server does.
+    keep_reports: for how long reports are kept, in whole days; None to keep all.
     most_waiting: how many bytes of reports may wait for the database before others have to come
         later.
     most_bytes: the largest body.
@@ -28,6 +30,7 @@ class ServerSettings:
     key: Path
     token: str
     experiments: tuple[Experiment, ...] = ()
+    keep_reports: timedelta | None = None
     most_waiting: int = 32 * MEBIBYTE
     most_bytes: int = 8 * MEBIBYTE
     most_reports: int = 10_000

@@ -68,6 +68,10 @@ class Database(ABC):
         """Take the learner's lock, or return None if another has it."""
 
     @abstractmethod
+    def forget(self, connection: Connection) -> None:
+        """Keep no older copy of what was erased, as far as that is for us to say."""
+
+    @abstractmethod
     def translate(self, error: BaseException) -> StoreError:
         """Say what the database must be or do for an error not to come; show no value."""
 

@@ -8,8 +8,9 @@ from sqlalchemy import Connection, CursorResult, text
 
 from sottovoce.shared.errors import StoreDamaged, StoreError, must
 
-# The tables that hold the newest text of each experiment only: the saved learner, the snapshot.
-LatestText = Literal["saved", "standing"]
+# The tables that hold the newest text of each experiment only: the saved learner, the snapshot,
+# and the learner at the end of the last fold.
+LatestText = Literal["saved", "standing", "checkpoint"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,24 @@ class LoggedAmendment:
 
 
 @dataclass(frozen=True, slots=True)
+class Fold:
+    """Reports that were folded into the learner's sums.
+
+    position: of the last of them; the first one follows the fold before.
+    reports, learner: hashes of their bodies, and of the learner after them, which is kept.
+    hash: of this fold and all before (``retention.py``).
+    erased: up to which position the bodies are gone.
+    """
+
+    number: int
+    position: int
+    reports: str
+    learner: str
+    hash: str
+    erased: int
+
+
+@dataclass(frozen=True, slots=True)
 class ExperimentLog:
     """The log of one experiment and what was made of it, on a connection in a transaction.
 
@@ -71,6 +90,13 @@ class ExperimentLog:
         query = "SELECT body FROM report WHERE experiment = :experiment AND position > :after"
         query += " ORDER BY position LIMIT :limit"
         return list(self._execute(query, after=after, limit=limit).scalars())
+
+    def releases_until(self, position: int, *, after: int) -> list[LoggedRelease]:
+        """Return the releases of later versions that follow from the log up to a position."""
+        query = "SELECT max(version) FROM release WHERE experiment = :experiment"
+        query += " AND position <= :position"
+        last = self._execute(query, position=position).scalar() or 0
+        return self.releases(after=after, until=last)
 
     def newest(self) -> int:
         """Return the newest version."""
@@ -118,7 +144,7 @@ class ExperimentLog:
 
     def latest(self, table: LatestText) -> tuple[int, str] | None:
         """Return the newest text of a kind, and the position of the log that it follows from."""
-        # A table's name cannot be a parameter; LatestText has the two that there are.
+        # A table's name cannot be a parameter; LatestText has those that there are.
         query = f"SELECT position, text FROM {table} WHERE experiment = :experiment"  # noqa: S608
         row = self._execute(query).one_or_none()
         return None if row is None else (row[0], _unpack(row[1]))
@@ -131,6 +157,43 @@ class ExperimentLog:
             " DO UPDATE SET position = excluded.position, text = excluded.text"
         )
         self._execute(query, position=position, text=_pack(new))
+
+    def note_day(self, day: str) -> None:
+        """Note how long the log is on a day, unless it was as long on an earlier one."""
+        query = "SELECT max(position) FROM arrival WHERE experiment = :experiment"
+        noted, length = self._execute(query).scalar() or 0, self.length()
+        if length > noted:
+            query = "INSERT INTO arrival (experiment, day, position)"
+            query += " VALUES (:experiment, :day, :position) ON CONFLICT DO NOTHING"
+            self._execute(query, day=day, position=length)
+
+    def arrived_by(self, day: str) -> int:
+        """Return the last position that was there on a day, as far as anybody knows."""
+        query = "SELECT max(position) FROM arrival WHERE experiment = :experiment AND day <= :day"
+        return self._execute(query, day=day).scalar() or 0
+
+    def folds(self) -> list[Fold]:
+        """Return all folds, in order."""
+        query = "SELECT number, position, reports, learner, hash, erased FROM fold"
+        rows = self._execute(query + " WHERE experiment = :experiment ORDER BY number")
+        return [Fold(*row) for row in rows]
+
+    def add_fold(self, fold: Fold, learner: str) -> None:
+        """Write a fold with the learner at its end; when its reports came is forgotten."""
+        query = "INSERT INTO fold (experiment, number, position, reports, learner, hash, erased)"
+        query += " VALUES (:experiment, :number, :position, :reports, :learner, :hash, :erased)"
+        self._execute(query, **asdict(fold))
+        self.replace_latest("checkpoint", fold.position, learner)
+        query = "DELETE FROM arrival WHERE experiment = :experiment AND position <= :position"
+        self._execute(query, position=fold.position)
+
+    def erase(self, fold: Fold, *, until: int) -> None:
+        """Empty the bodies of a fold up to a position. Nonces stay: no report is counted twice."""
+        query = "UPDATE report SET body = :nothing WHERE experiment = :experiment"
+        query += " AND position > :erased AND position <= :until"
+        self._execute(query, nothing=b"", erased=fold.erased, until=until)
+        query = "UPDATE fold SET erased = :until WHERE experiment = :experiment"
+        self._execute(query + " AND number = :number", until=until, number=fold.number)
 
     def _execute(self, query: str, **values: Any) -> "CursorResult[*tuple[Any, ...]]":
         return self.connection.execute(text(query), {"experiment": self.experiment, **values})

@@ -168,6 +168,9 @@ class Postgres(Database):
 
         return LearnerLock(connection, release)
 
+    def forget(self, connection: Connection) -> None:
+        """Leave it to autovacuum, which goes over the table by itself."""
+
     def translate(self, error: BaseException) -> StoreError:
         """Name the kind of the error; its text may show the values of a row."""
         state = getattr(error, "sqlstate", None)

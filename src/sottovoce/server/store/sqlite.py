@@ -116,6 +116,8 @@ class Sqlite(Database):
                 raise
             try:
                 connection = self.engine.connect()
+                # The learner alone erases: what it erases is overwritten, not only set free.
+                _driver(connection).execute("PRAGMA secure_delete = ON")
                 connection.detach()  # from the pool: others need its connections
             except BaseException:
                 lock.close()
@@ -126,6 +128,13 @@ class Sqlite(Database):
             lock.close()
 
         return LearnerLock(connection, release)
+
+    def forget(self, connection: Connection) -> None:
+        """Copy the WAL to the file, and empty it; if others read just now, the next time."""
+        cursor = connection.connection.cursor()  # of a connection that is in no pool
+        cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        cursor.fetchall()
+        cursor.close()
 
     def translate(self, error: BaseException) -> StoreError:
         """Name SQLite's own code of the error."""

@@ -9,12 +9,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from sottovoce.server.store import schema
 from sottovoce.server.store.database import Database, DuplicateNonce, LearnerLock, in_transaction
-from sottovoce.server.store.log import ExperimentLog, LoggedAmendment, LoggedRelease
+from sottovoce.server.store.log import ExperimentLog, Fold, LoggedAmendment, LoggedRelease
 from sottovoce.server.store.postgres import Postgres
 from sottovoce.server.store.sqlite import Sqlite
 from sottovoce.shared.errors import StoreError, must
 
-__all__ = ["LearnerSession", "LoggedAmendment", "LoggedRelease", "Store"]
+__all__ = ["Fold", "LearnerSession", "LoggedAmendment", "LoggedRelease", "Store"]
 
 
 class Store:
@@ -131,6 +131,16 @@ class Store:
         with self._database.transaction(writes=True) as connection:
             return ExperimentLog.of(connection, fingerprint).add_amendment(number, document)
 
+    def folds(self, fingerprint: str) -> list[Fold]:
+        """Return the folds of an experiment, in order."""
+        with self._log(fingerprint) as log:
+            return log.folds()
+
+    def checkpoint(self, fingerprint: str) -> tuple[int, str] | None:
+        """Return the learner at the end of the last fold, and its position."""
+        with self._log(fingerprint) as log:
+            return log.latest("checkpoint")
+
     def snapshot(self, fingerprint: str) -> tuple[int, str] | None:
         """Return the learner's newest snapshot, and its position of the log."""
         with self._log(fingerprint) as log:
@@ -184,6 +194,46 @@ class LearnerSession:
         """Return the amendments of higher numbers, in order."""
         with self._log() as log:
             return log.amendments(after=after)
+
+    def releases_until(self, position: int, *, after: int) -> list[LoggedRelease]:
+        """Return the releases of later versions that follow from the log up to a position."""
+        with self._log() as log:
+            return log.releases_until(position, after=after)
+
+    def note_day(self, day: str) -> None:
+        """Note how long the log is on a day."""
+        with self._log(writes=True) as log:
+            log.note_day(day)
+
+    def arrived_by(self, day: str) -> int:
+        """Return the last position that was there on a day."""
+        with self._log() as log:
+            return log.arrived_by(day)
+
+    def folds(self) -> list[Fold]:
+        """Return all folds, in order."""
+        with self._log() as log:
+            return log.folds()
+
+    def checkpoint(self) -> tuple[int, str] | None:
+        """Return the learner at the end of the last fold, and its position."""
+        with self._log() as log:
+            return log.latest("checkpoint")
+
+    def fold(self, fold: Fold, learner: str) -> None:
+        """Write a fold with the learner at its end."""
+        with self._log(writes=True) as log:
+            log.add_fold(fold, learner)
+
+    def erase(self, fold: Fold, *, until: int) -> None:
+        """Empty the bodies of a fold up to a position."""
+        with self._log(writes=True) as log:
+            log.erase(fold, until=until)
+
+    def forget(self) -> None:
+        """Let the database keep no older copy of what was erased, where it would."""
+        with self._database.errors_translated():
+            self._database.forget(self._lock.connection)
 
     def saved(self) -> tuple[int, str] | None:
         """Return the newest saved learner: the position it had come to, and its state."""
