@@ -117,7 +117,7 @@ def compare_again(state: State, constants: Constants) -> None:
                 seen, doubt = axis_variation(state, constants, node, known, *pair, axis)
                 varies[axis] += known.people.share[0] * (seen + doubt)
     if totals.contested > 0:
-        ask_about(state, varies)
+        ask_about(state, constants, varies)
     totals.reward_share = reward_share(state, constants)
 
 
