@@ -1,5 +1,6 @@
 """A release and its estimates, out of a database."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -26,12 +27,16 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         store.close()
 
 
+def table_of(experiment: sv.Experiment) -> str:
+    return json.dumps(experiment.to_table())
+
+
 def fill(store: Store, learner: sv.Learner, *, snapshot_of: int) -> list[sv.Release]:
     """Publish three releases, and a snapshot of the learner that is of one of them."""
     releases = [replace(learner.release(), version=version) for version in (1, 2, 3)]
     texts = [wire.release_to_json(each) for each in releases]
     fingerprint = learner.experiment.fingerprint
-    store.add_experiment(fingerprint, "{}", texts[0])
+    store.add_experiment(fingerprint, table_of(learner.experiment), texts[0])
     snapshot = Snapshot.of(learner)
     assert snapshot.status is not None
     status = replace(snapshot.status, release=snapshot_of)
@@ -63,12 +68,14 @@ def test_the_estimates_of_a_release_are_those_of_its_own_snapshot(store: Store) 
 def test_a_database_without_a_snapshot_has_no_estimates(store: Store) -> None:
     learner = grown_whisper()
     release = replace(learner.release(), version=1)
-    store.add_experiment(learner.experiment.fingerprint, "{}", wire.release_to_json(release))
+    experiment = learner.experiment
+    table = table_of(experiment)
+    store.add_experiment(experiment.fingerprint, table, wire.release_to_json(release))
     assert learned(store, experiment=None, version=None).estimates == {}
 
 
 def test_an_empty_database_has_no_policy(store: Store) -> None:
-    with pytest.raises(sv.PolicyError, match="does not have exactly one; got none"):
+    with pytest.raises(sv.PolicyError, match="which has none.*; got none"):
         learned(store, experiment=None, version=None)
-    with pytest.raises(sv.PolicyError, match="which has none"):
+    with pytest.raises(sv.PolicyError, match="which has none.*; got 'ab'"):
         learned(store, experiment="ab", version=None)

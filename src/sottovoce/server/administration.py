@@ -44,6 +44,8 @@ async def create_experiment(request: Request, worker: Worker) -> Response:
         experiment = Experiment.from_table(table)
     except ExperimentError as error:
         raise RequestFailed(422, error.requirement) from None
+    except ValueError:  # of TOML: a whole number with more digits than Python writes
+        raise RequestFailed(400, "numbers must have at most 4,300 digits") from None
     is_new = await asyncio.to_thread(worker.add, experiment)
     await worker.ingest.refresh()
     current = worker.catalogue.current.get(experiment.fingerprint)

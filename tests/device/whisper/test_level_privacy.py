@@ -306,8 +306,9 @@ BREAK_PRIVACY = {
         + "        question = Question(question.kind, 0)\n",
     ),
     "the number of the question is that of a row with a plus": (
-        "number = question.number(experiment)",
-        "number = question.number(experiment) + (question.axis == 1 and secret.point[1] > 0.5)",
+        "number, tells = question.number(experiment),",
+        "number, tells = question.number(experiment)"
+        " + (question.axis == 1 and secret.point[1] > 0.5),",
     ),
 }
 

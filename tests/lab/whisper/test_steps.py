@@ -394,6 +394,8 @@ def test_the_kernel_and_the_learner_decide_the_same_over_amendments(method: sv.W
             learner.receive(report)
             if count % 10 == 0:
                 mirror.step()
+            if learner.experiment.state == RUNNING:  # as it is when a pause comes
+                release = learner.release()
             if count in changes:
                 kind, about = changes[count]
                 made = datetime(2026, 1, 1, tzinfo=UTC)
