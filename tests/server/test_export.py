@@ -75,7 +75,7 @@ def test_a_database_without_a_snapshot_has_no_estimates(store: Store) -> None:
 
 
 def test_an_empty_database_has_no_policy(store: Store) -> None:
-    with pytest.raises(sv.PolicyError, match="which has none.*; got none"):
+    with pytest.raises(sv.PolicyError, match=r"which has none\); got none"):
         learned(store, experiment=None, version=None)
-    with pytest.raises(sv.PolicyError, match="which has none.*; got 'ab'"):
+    with pytest.raises(sv.PolicyError, match=r"which has none\); got 'ab'"):
         learned(store, experiment="ab", version=None)
