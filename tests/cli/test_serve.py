@@ -1,6 +1,7 @@
 """What ``sottovoce serve`` says when it starts."""
 
 import logging
+from datetime import timedelta
 from pathlib import Path
 from unittest.mock import patch
 
@@ -53,3 +54,27 @@ def test_an_experiment_with_too_few_people_is_warned_of_once_when_it_starts(
     (told,) = caplog.messages
     assert told.startswith("small: after 100 people at ε = 1, they will have lost about ")
     assert "\n" not in told
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [((), None), (("--keep-reports", "90d"), timedelta(days=90))]
+)
+def test_reports_are_kept_for_as_long_as_is_asked(
+    tmp_path: Path, given: tuple[str, ...], kept: timedelta | None
+) -> None:
+    here = ("--database", f"sqlite:///{tmp_path}/reports.db", "--key", str(tmp_path / "key"))
+    with patch("sottovoce.server.serve.serve", side_effect=stop_at_once) as served:
+        done = run("serve", *here, *given, "--port", "0")
+    assert done.returncode == 0, done.stderr
+    assert served.call_args.args[0].keep_reports == kept
+
+
+@pytest.mark.parametrize("wrong", ["12 hours", "0d", "36 hours", "90", "some time"])
+def test_reports_are_kept_for_whole_days(tmp_path: Path, wrong: str) -> None:
+    with patch("sottovoce.server.serve.serve", side_effect=stop_at_once) as served:
+        done = run(
+            "serve", "--database", f"sqlite:///{tmp_path}/reports.db", "--keep-reports", wrong
+        )
+    assert done.returncode != 0
+    assert "keep-reports must be " in done.stderr
+    assert not served.called

@@ -82,7 +82,8 @@ def pieces(read: Reads, *, after: int, until: int) -> Iterator[list[bytes]]:
         reports = read(after=after, limit=asked)
         if reports:
             yield reports
-            most = max(1, min(READ_AT_ONCE, MOST_BYTES // max(map(len, reports))))
+            longest = max(1, *map(len, reports))  # what was erased is empty
+            most = max(1, min(READ_AT_ONCE, MOST_BYTES // longest))
         if len(reports) < asked:
             return
         after += asked

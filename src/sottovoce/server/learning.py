@@ -133,6 +133,8 @@ def _resume(session: LearnerSession, experiment: Experiment) -> tuple[Learner, i
     learner, position = _saved(session, experiment) or (None, 0)
     if learner is None or (folds and position < folds[-1].position):
         learner, position = begin(session, experiment, folds)
+        if not _has_taken(learner, session.amendments(), position=position):
+            raise StoreDamaged("the amendments must be those that were folded; they are not")
     published = session.releases(after=learner.release().version)
     amendments = session.amendments(after=len(learner.experiment.amendments))
     taken = [each for each in amendments if not each.waits]
