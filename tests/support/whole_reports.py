@@ -1,6 +1,7 @@
 """The exact law of whole reports of ``whisper``, by following every draw of the device's own code.
 
-A report is what ``privatise`` returns: the question, the ranking and the packed set.
+A report is what ``privatise`` returns: the question, the ranking and the packed set. Of a decision
+that waits for its outcome, ``prepare`` keeps three sets on the device, and ``finish`` sends one.
 """
 
 from dataclasses import replace
@@ -52,6 +53,9 @@ class Sealed(bytes):
         sealed.parts = parts
         return sealed
 
+    def __bool__(self) -> bool:
+        return bool(self.parts)
+
     def __add__(self, other: Any) -> "Sealed":
         return Sealed.of(*self.parts, *(other.parts if isinstance(other, Sealed) else (other,)))
 
@@ -97,7 +101,8 @@ class Code:
             self.modules[name] = module
         self._draws = self.modules["draw"]
         self._door = self.modules["door"]
-        vars(self.modules["method"]).update(subset=SimpleNamespace(whisper=whisper))
+        stand_ins = {"whisper": whisper, "turned": turned, "rounded_up": self._rounded_up}
+        vars(self.modules["method"]).update(subset=SimpleNamespace(**stand_ins))
         vars(self._door).update(device_method=lambda release: self.modules["method"])
         for each in (self.modules["answer"], self._draws):
             assert each.ASK == 1024
@@ -151,6 +156,73 @@ class Code:
         assert sum(probability for _, probability, _ in found) == 1
         return found
 
+    def kept(self, release: sv.Release, person: Input) -> Law:
+        """Everything that may lie on a person's device before the outcome comes, and how often.
+
+        The set for another outcome follows from the first one. The set for none is drawn by itself:
+        where it is nobody's it is told by its mechanism alone, which keeps the laws small.
+        """
+        law: Law = {}
+        for coins, (good, other, none), probability in self._prepared(release, person):
+            nobodys = isinstance(none, tuple) and none[1] is None
+            last = repr(none[0]).encode() if nobodys else none
+            parts = (good, b"turned" if other is TURNED else b"the same", last)
+            payloads = law.setdefault(coins, {})
+            payloads[parts] = payloads.get(parts, Fraction(0)) + probability
+        return law
+
+    def finished(self, release: sv.Release, person: Input) -> dict[Any, dict[bytes, Fraction]]:
+        """Everything that a person may send when the outcome has come, and how often."""
+        sent: dict[Any, dict[bytes, Fraction]] = {}
+        chances = self._sent_of_three(person[1])
+        for coins, (good, other, none), probability in self._prepared(release, person):
+            yes = law_of_payload((good,))
+            no = yes
+            if other is TURNED:
+                assert isinstance(good, tuple)
+                no = {subset.turned(good[0], data): chance for data, chance in yes.items()}
+            laws = {b"y": yes, b"n": no, b"-": law_of_payload((none,))}
+            law = sent.setdefault(coins, {})
+            for which, share in chances.items():
+                for data, chance in laws[which].items():
+                    law[data] = law.get(data, Fraction(0)) + probability * share * chance
+        return sent
+
+    def _prepared(
+        self, release: sv.Release, person: Input
+    ) -> list[tuple[Any, tuple[Part, Part, Part], Fraction]]:
+        """The three sets that may be kept: for yes, for no, for no outcome."""
+        release = self._own(release)
+        found = []
+        untried: list[tuple[tuple[int, ...], int, int]] = [((), 1, 1)]
+        while untried:
+            draws, purse = Following(*untried.pop()), Purse()
+            self._draws.OPERATING_SYSTEM = draws
+            told = self._door.prepare(release, person[0], population=0, ledger=purse)
+            parts = told.kept.parts if isinstance(told.kept, Sealed) else (b"", b"", b"")
+            good, other, none = parts
+            assert other is TURNED or other is good  # each set is drawn once, and paid for once
+            assert len(purse.spent) == (good != b"")
+            found.append(((told.question, told.ranking), (good, other, none), draws.probability))
+            untried += draws.untried
+        assert sum(probability for _, _, probability in found) == 1
+        return found
+
+    def _sent_of_three(self, outcome: float | None) -> dict[bytes, Fraction]:
+        """How often each of three kept sets is sent."""
+        found: dict[bytes, Fraction] = {}
+        untried: list[tuple[tuple[int, ...], int, int]] = [((), 1, 1)]
+        while untried:
+            draws = Following(*untried.pop())
+            self._draws.OPERATING_SYSTEM = draws
+            sent = self.modules["method"].finish(b"yn-", outcome=outcome)
+            found[sent] = found.get(sent, Fraction(0)) + draws.probability
+            untried += draws.untried
+        return found
+
+    def _rounded_up(self, value: float) -> bool:
+        return subset.rounded_up(value, draws=self._draws.OPERATING_SYSTEM)
+
     def _own(self, release: sv.Release) -> sv.Release:
         """The release for this code alone: experiments and releases keep what was worked out."""
         if id(release) not in self._releases:
@@ -182,6 +254,17 @@ def whisper(mechanism: SignedSubset, *, cell: int | None, value: float) -> Seale
     """Stands for the device's sampler, and lets it draw later; what it refuses is refused now."""
     subset.whisper(mechanism, cell=cell, value=value)
     return Sealed.of((mechanism, cell, value))
+
+
+TURNED: Part = b"turned"
+
+
+def turned(mechanism: SignedSubset, packed: Sealed) -> Sealed:
+    """Stands for a set that follows from another one."""
+    (part,) = packed.parts
+    assert isinstance(part, tuple)
+    assert part[0] == mechanism
+    return Sealed.of(TURNED)
 
 
 def worst_ratio(laws: list[Law]) -> Fraction | None:
