@@ -64,7 +64,7 @@ def test_a_release_that_is_signed_and_wrong_is_refused_in_order(data: st.DataObj
 
 
 @given(STATUSES, VERDICTS.map(lambda table: json.dumps(table).encode()) | st.binary(max_size=20))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_without_a_verdict_on_each_report_all_of_them_stay(status: int, body: bytes) -> None:
     server, clock = FakeServer(experiment(method="whisper")), FakeClock()
     client = client_of(server, clock)

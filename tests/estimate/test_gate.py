@@ -12,8 +12,9 @@ from factories import experiment, whispering
 from sottovoce.estimate.gate import Gate
 from sottovoce.shared import wire
 from support.histories import World
+from support.slow import slow_but
 from support.spoiled import NONCE, cut_at_random, spoil, verdict
-from support.whispers import each_setting, person, send
+from support.whispers import SETTINGS, each_setting, person, send
 
 REASONS = sv.Rejection
 # The end of an experiment is known to the server; its learner counts what comes all the same.
@@ -39,7 +40,7 @@ def verdicts_of(learner: sv.Learner, reports: list[bytes]) -> list[sv.Rejection 
     return found
 
 
-@each_setting
+@pytest.mark.parametrize("settings", slow_but([{}, {"public_arms": True}], SETTINGS), ids=str)
 def test_a_gate_says_what_a_learner_says(settings: dict[str, Any]) -> None:
     rng = random.Random(6)
     learner = sv.Learner(whispering(**settings))

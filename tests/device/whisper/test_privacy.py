@@ -23,6 +23,7 @@ from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy
 from sottovoce.shared.whisper import questions
 from sottovoce.shared.whisper.cells import cell_layout
+from support.slow import slow_but
 from support.subset import power_of_e
 from support.whole_reports import Code, Input, shares_of, worst_ratio
 
@@ -99,7 +100,7 @@ def faults(code: Code, release: sv.Release) -> set[str]:
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("bins", [2, 3])
+@pytest.mark.parametrize("bins", slow_but([2], [2, 3]))
 @pytest.mark.parametrize(
     "settings", [{}, {"public_arms": True}, {"guarantee": "certified"}], ids=str
 )

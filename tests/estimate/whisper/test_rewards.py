@@ -14,6 +14,7 @@ from factories import CONTRAST, MASS, grown_whisper, whispering
 from sottovoce.shared import wire
 from sottovoce.shared.whisper.cells import cell_layout
 from support.insides import whisper_state_of
+from support.slow import slow_but
 from support.states import TOTALS, audit_of
 from support.whispers import number, person, send, tell_places
 
@@ -214,7 +215,9 @@ def mixed(rng: random.Random, learner: sv.Learner, count: int) -> list[sv.Report
 
 
 EACH = pytest.mark.parametrize(
-    "settings", [{}, {"epsilon": 1.0}, {"public_arms": True}, {"guarantee": "certified"}], ids=str
+    "settings",
+    slow_but([{}], [{}, {"epsilon": 1.0}, {"public_arms": True}, {"guarantee": "certified"}]),
+    ids=str,
 )
 
 

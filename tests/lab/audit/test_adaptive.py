@@ -14,6 +14,7 @@ from sottovoce.shared.methods import MethodSettings
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import uniform
 from sottovoce.shared.whisper import Whisper
+from support.slow import slow_but
 
 
 def game(settings: MethodSettings, *, runs: tuple[int, int] = (100, 300)) -> Game:
@@ -22,7 +23,9 @@ def game(settings: MethodSettings, *, runs: tuple[int, int] = (100, 300)) -> Gam
     return Game("", "", experiment, one, other, *runs)
 
 
-@pytest.mark.parametrize("settings", [Whisper(), Ldpmab()], ids=["whisper", "ldpmab"])
+@pytest.mark.parametrize(
+    "settings", slow_but([Ldpmab()], [Whisper(), Ldpmab()]), ids=["whisper", "ldpmab"]
+)
 def test_the_adversary_learns_something_and_no_more_than_is_claimed(
     settings: MethodSettings,
 ) -> None:

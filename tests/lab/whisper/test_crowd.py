@@ -114,20 +114,18 @@ def test_the_sums_of_a_batch_have_the_same_law(name: str) -> None:
     assert {kind for run in devices for kind, sums in run.items() if sums.any()} == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "number", "factor", "shows"),
-    slow_but(
-        EVERY_DAY,
-        [
-            ("one cell", "contains", 1.08, "served.vector"),
-            ("one cell, large ε", "contains", 0.9, "served.vector"),
-            ("one cell, large ε", "signal", 1.1, "served.vector"),
-            ("one cell, large ε", "inside", 1.05, "served.precision"),
-            ("sets", "noise", 1.12, "served.precision"),
-            ("sets", "set_size", 1.5, "served.vector"),
-            ("certified, large ε", "elsewhere", 0.0, "votes"),
-        ],
-    ),
+    [
+        ("one cell", "contains", 1.08, "served.vector"),
+        ("one cell, large ε", "contains", 0.9, "served.vector"),
+        ("one cell, large ε", "signal", 1.1, "served.vector"),
+        ("one cell, large ε", "inside", 1.05, "served.precision"),
+        ("sets", "noise", 1.12, "served.precision"),
+        ("sets", "set_size", 1.5, "served.vector"),
+        ("certified, large ε", "elsewhere", 0.0, "votes"),
+    ],
     ids=["says yes", "says no", "signal", "inside", "noise", "size", "nobody elsewhere"],
 )
 def test_a_crowd_with_a_slightly_different_mechanism_is_told_apart(
@@ -160,6 +158,7 @@ def differ_from_the_crowd(batch: Batch, where: ModuleType, name: str, value: Any
     return batch.differences(devices, crowd)
 
 
+@pytest.mark.slow
 def test_devices_that_ask_slightly_more_about_axes_are_told_apart() -> None:
     """Of 1024 people, 64 fewer are asked about no axis, and so many more about the first."""
 
@@ -180,18 +179,16 @@ def test_devices_that_ask_slightly_more_rows_about_axes_are_told_apart() -> None
     assert "logged.precision" in shows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("batch", "kind", "share", "more", "shows"),
-    slow_but(
-        [OF_TWO],
-        [
-            (SERVED, "MASS", "share", 6, "mass_told.precision"),
-            (SERVED, "LEVEL", "share", 12, "served.precision"),
-            (LOGGED, "COUNT", "share", 16, "rows_told.precision"),
-            (LOGGED, "COUNT", "share_unknown", 20, "rows_told.precision"),
-            (OF_TWO, "LOGGED_LEVEL", "share", 16, "logged.precision"),
-        ],
-    ),
+    [
+        (SERVED, "MASS", "share", 6, "mass_told.precision"),
+        (SERVED, "LEVEL", "share", 12, "served.precision"),
+        (LOGGED, "COUNT", "share", 16, "rows_told.precision"),
+        (LOGGED, "COUNT", "share_unknown", 20, "rows_told.precision"),
+        (OF_TWO, "LOGGED_LEVEL", "share", 16, "logged.precision"),
+    ],
     ids=["mass", "level", "count", "behaviour unknown", "logged level"],
 )
 def test_devices_that_ask_in_slightly_different_shares_are_told_apart(

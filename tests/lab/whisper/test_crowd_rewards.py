@@ -109,6 +109,7 @@ def test_a_crowd_that_tells_of_rewards_with_other_noise_is_told_apart(
     assert batch.differences(audits_of_devices(name), batch.many_crowds()) == {"audit"}
 
 
+@pytest.mark.slow
 def test_devices_that_ask_slightly_fewer_people_for_their_reward_are_told_apart() -> None:
     batch = AUDITED["nothing contested"]
 
