@@ -64,10 +64,13 @@ def test_experiments_do_not_see_each_other(outbox: Outbox) -> None:
 
 def test_a_full_outbox_takes_no_more_and_drops_none(outbox: Outbox) -> None:
     for number in range(5):
-        outbox.check_room()
-        outbox.put(bytes([number]), experiment=WALKING)
-    with pytest.raises(sv.OutboxError, match="an outbox must hold at most 5 decisions and reports"):
-        outbox.check_room()
+        with outbox.room():
+            outbox.put(bytes([number]), experiment=WALKING)
+    with (
+        pytest.raises(sv.OutboxError, match="an outbox must hold at most 5 decisions and reports"),
+        outbox.room(),
+    ):
+        raise AssertionError("there is no room")
     assert bodies(outbox) == [bytes([number]) for number in range(5)]
 
 
@@ -193,7 +196,7 @@ def test_an_unreadable_outbox_fails_closed(path: Path, spoil: Callable[[Path], o
     outbox.put(b"report", experiment=WALKING)
     spoil(path)
     for use in (
-        outbox.check_room,
+        lambda: outbox.room().__enter__(),
         lambda: outbox.put(b"x", experiment=WALKING),
         lambda: outbox.oldest(1, experiment=WALKING),
         lambda: outbox.remove([1]),

@@ -1,15 +1,13 @@
 """Slow clients, clients that vanish, and a database that is busy, full or away."""
 
 import json
-import os
 import shutil
 import socket
 import sqlite3
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -19,6 +17,7 @@ from factories import experiment
 from sottovoce.lab.local_server import LocalServer
 from sottovoce.shared import wire
 from support.databases import cluster, new_database
+from support.disks import fill, small_disk
 from support.http import (
     JSON,
     Answer,
@@ -296,27 +295,6 @@ def test_a_postgres_without_room(tmp_path: Path) -> None:
         assert length(server) == 0
         change(server.store, "DROP TRIGGER no_room ON report")
         assert post(server, batch, batch=True).json() == receipt(stored=5)
-
-
-@contextmanager
-def small_disk(folder: Path) -> Iterator[Path]:
-    mount, unmount = shutil.which("mount"), shutil.which("umount")
-    if os.geteuid() != 0 or mount is None or unmount is None:
-        pytest.skip("only root can mount a small disk")
-    folder.mkdir()
-    options = ["-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)]
-    if subprocess.run([mount, *options], check=False, capture_output=True).returncode != 0:
-        pytest.skip("this machine lets nobody mount a small disk")
-    try:
-        yield folder
-    finally:
-        subprocess.run([unmount, str(folder)], check=True)
-
-
-def fill(file: Path) -> None:
-    with file.open("wb", buffering=0) as ballast, suppress(OSError):
-        while True:
-            ballast.write(bytes(4096))
 
 
 def test_a_disk_that_is_full(tmp_path: Path) -> None:

@@ -125,15 +125,11 @@ class Phone:
 
     def _visit(self, day: int, rng: random.Random) -> None:
         decision = self.client.choose(self.person)
-        release = self.client.release
-        assert release is not None
-        self._keep(
-            arm=decision.arm,
-            day=day,
-            asked=decision.asked,
-            version=release.version,
-            retired=[release.experiment.arms[arm] for arm in release.experiment.retired],
-        )
+        release, retired = self.client.release, []
+        if release is not None:  # whoever was never online has the default arm
+            now = release.experiment
+            retired = [now.arms[arm] for arm in now.retired]
+        self._keep(arm=decision.arm, day=day, asked=decision.asked, retired=retired)
         if decision.asked and rng.random() > 0.1:
             works = rng.random() < chances(self.person)[decision.arm]
             due = self._now + rng.uniform(0, LATEST - 0.5) * DAY

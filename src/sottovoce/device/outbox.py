@@ -11,7 +11,7 @@ person has reported to.
 
 It is an SQLite file, as the ledger is, and fails closed in the same way. Several processes and
 several experiments may share it. Its size is limited: a full outbox takes no further decision, and
-never drops old reports to make room. A client asks for room before it spends any ε.
+never drops old reports to make room. A client holds room on the disk before it spends any ε.
 
 An outbox that was deleted, or replaced by an older copy, cannot be told from a new one.
 """
@@ -21,10 +21,11 @@ import sqlite3
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryFile
 from weakref import finalize
 
 from sottovoce.device.database import FileKind
@@ -32,6 +33,9 @@ from sottovoce.shared.errors import OutboxError, must
 
 MOST_WAITING = 100_000
 """The most decisions and reports that an outbox keeps, by default."""
+
+ROOM = 64 * 1024
+"""More bytes than a decision ever takes on disk, with all that SQLite writes beside it."""
 
 _OUTBOX = FileKind(
     what="an outbox",
@@ -172,8 +176,32 @@ class Outbox(Reports):
     def _now(self) -> float:
         return self._clock()
 
-    def check_room(self) -> None:
-        """Raise OutboxError unless another decision can be kept here now."""
+    @contextmanager
+    def room(self) -> Iterator[None]:
+        """Hold as much of the disk as a decision may take, or raise OutboxError.
+
+        What is spent meanwhile may take the last of a disk that is nearly full. The decision must
+        fit all the same: its ε would be lost.
+        """
+        self._check_count()
+        if self._path is None:
+            yield
+            return
+        with ExitStack() as held:
+            try:
+                # It has no name: also of a process that is killed nothing stays.
+                file = held.enter_context(TemporaryFile(dir=self._path.absolute().parent))
+                file.write(bytes(ROOM))
+                file.flush()
+            except OSError as error:
+                raise OutboxError(
+                    f"the outbox {self._path} must have room on its disk; {error.strerror};"
+                    " nothing was written"
+                ) from error
+            yield
+
+    def _check_count(self) -> None:
+        """Raise OutboxError if the outbox is full."""
         with self.transaction() as database:
             counts = "SELECT (SELECT count(*) FROM waiting) + (SELECT count(*) FROM decision)"
             (waiting,) = database.execute(counts).fetchone()

@@ -239,9 +239,9 @@ class Session:
                 kind(f"a first release must come from the server; {trouble}")
             )
         self._expire()
-        self._outbox.check_room()
         experiment = self._device.experiment
-        drawn = self._device.draw(context, coins=self._coins())
+        with self._outbox.room():
+            drawn = self._device.draw(context, coins=self._coins())
         decision = self._decisions.open(drawn, experiment)
         if drawn.trouble is not None:
             # Its report will say nothing, when the decision expires that nobody was given.
