@@ -139,7 +139,10 @@ def test_the_budget_of_a_population_is_its_own(epsilon: float) -> None:
 # --- proof that the check can fail ----------------------------------------------------------------
 
 DRAW = "    question = draw_question(release, population=population, logged=secret.logged)\n"
-LAYOUT = "layout = cell_layout(release, population=population, by_arm=entry.by_arm)"
+LAYOUT = (
+    "layout = cell_layout(release, population=population, by_arm=entry.by_arm)\n"
+    "        if layout is None:"
+)
 ANSWER = "        cell, value = true_answer("
 WHISPER = "subset.whisper(mechanism, cell=cell, value=value)"
 SEND = f"return RandomisedAnswer({WHISPER}, number, ranking)"
@@ -190,8 +193,8 @@ BREAK_PRIVACY = {
         "ranking = (secret.arm,)",
     ),
     "the number of the question tells the outcome": (
-        "number = question.number(experiment)",
-        "number = question.number(experiment) + (outcome > 0.5)",
+        "number, tells = question.number(experiment),",
+        "number, tells = question.number(experiment) + (outcome > 0.5),",
     ),
 }
 
@@ -217,8 +220,8 @@ WRONG_ONLY = {
         [2.0, 8.0],
     ),
     "an outcome of 0 is nowhere": (
-        "[whole < 0 or outcome is None]",
-        "[whole <= 0 or not outcome]",
+        "[whole < 0 or outcome is None or silent]",
+        "[whole <= 0 or not outcome or silent]",
         EPSILONS,
     ),
     "the halves are the wrong way round": (

@@ -145,7 +145,10 @@ def test_whoever_is_in_a_settled_bin_says_the_same_with_either_arm() -> None:
 # --- proof that the check can fail ----------------------------------------------------------------
 
 DRAW = "    question = draw_question(release, population=population, logged=secret.logged)\n"
-LAYOUT = "layout = cell_layout(release, population=population, by_arm=entry.by_arm)"
+LAYOUT = (
+    "layout = cell_layout(release, population=population, by_arm=entry.by_arm)\n"
+    "        if layout is None:"
+)
 ANSWER = "        cell, value = true_answer("
 WHISPER = "subset.whisper(mechanism, cell=cell, value=value)"
 SEND = f"return RandomisedAnswer({WHISPER}, number, ranking)"
