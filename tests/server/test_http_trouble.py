@@ -15,10 +15,12 @@ import pytest
 import sottovoce as sv
 from factories import experiment
 from sottovoce.lab.local_server import LocalServer
+from sottovoce.server.replay import replay
 from sottovoce.shared import wire
 from support.databases import cluster, new_database
 from support.disks import fill, small_disk
 from support.http import (
+    ADMIN,
     JSON,
     Answer,
     as_json,
@@ -311,3 +313,30 @@ def test_a_disk_that_is_full(tmp_path: Path) -> None:
         (disk / "ballast").unlink()
         assert post(server, batch, batch=True).json() == receipt(stored=2000)
         assert length(server) == 2001
+
+
+def test_amendments_on_a_disk_that_is_full(tmp_path: Path) -> None:
+    """Each that was answered for is there; no other is; and the learner takes them in the end."""
+
+    def extend(horizon: int) -> Answer:
+        body = json.dumps({"kind": "extend horizon", "by": "Ada", "horizon": horizon})
+        path = f"/experiments/{WHISPER.fingerprint}/amendments"
+        return ask(server, "POST", path, body=body, kind=JSON, headers=ADMIN)
+
+    with (
+        small_disk(tmp_path / "disk") as disk,
+        serving(tmp_path, [WHISPER], database=f"sqlite:///{disk}/store.db") as server,
+    ):
+        fill(disk / "ballast")
+        horizons = iter(range(10**6, 10**6 + 10_000))
+        made = 0
+        while (answer := extend(next(horizons))).status == 201:
+            made += 1
+        later(answer, 507)
+        amendments = server.store.amendments
+        assert len(amendments(WHISPER.fingerprint)) == made
+        (disk / "ballast").unlink()
+        assert extend(next(horizons)).status == 201
+        until(lambda: not any(each.waits for each in amendments(WHISPER.fingerprint)))
+        found = replay(server.store, WHISPER.fingerprint)
+        assert (found.troubles, len(found.amendments)) == ((), made + 1)
