@@ -381,8 +381,9 @@ def test_whoever_leaves_sends_nothing_and_leaves_nothing(tmp_path: Path) -> None
     client = client_of(
         server, ledger=ledger, outbox=tmp_path / "outbox", default="control", refresh_every=0
     )
-    client.report(client.choose(CONTEXT), reward=1)
-    client.choose(CONTEXT)
+    first, _ = [client.choose(CONTEXT) for _ in range(2)]
+    client.report(first, reward=1)
+    assert (client.open, client.waiting) == (1, 1)
     server.seen.clear()
     client.leave()
     for each in (client, client_of(server, outbox=tmp_path / "outbox", default="control")):
