@@ -7,6 +7,7 @@ the same phones talk to a learner in the same process.
 """
 
 import json
+import math
 import random
 import statistics
 import subprocess
@@ -15,13 +16,12 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
+from sottovoce.device.releases import Releases, Verified
 from sottovoce.device.transport import Request, send
 from sottovoce.server.replay import replay
 from sottovoce.server.store.store import Store
@@ -29,7 +29,15 @@ from sottovoce.shared.amending import draft
 from support import phones
 from support.databases import KINDS, new_database
 from support.fake_server import FakeServer
-from support.phones import AMENDMENTS, BUDGET, EXPERIMENT, LAST_DAY, Phone, World, regret_of
+from support.phones import (
+    AMENDMENTS,
+    BUDGET,
+    EXPERIMENT,
+    LAST_DAY,
+    SimulatedPhone,
+    World,
+    regret_of,
+)
 from support.services import TOKEN, Service, wait_until
 
 TOML = """
@@ -47,6 +55,10 @@ numeric = [18, 90]
 name = "sleep"
 numeric = [4, 10]
 """
+
+
+# So many lives in the lab are compared with.
+LIVES = 12
 
 
 class Fleet:
@@ -159,18 +171,11 @@ def check_budget(spent: list[tuple[str, float]]) -> None:
         assert sum(within) <= BUDGET
 
 
-@cache
-def in_one_process(count: int, run: int) -> float:
-    """The same phones with a learner in memory; return what people lost. run: another such life."""
-    memory = Path("/dev/shm")  # noqa: S108  a disk would make all wait
-    with TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
-        return _in_one_process(Path(folder), count)
-
-
-def _in_one_process(folder: Path, count: int) -> float:
+def simulated(folder: Path, count: int) -> float:
+    """The same phones in memory, with a learner in the same process; return what people lost."""
     server = FakeServer(EXPERIMENT)
     world = World("https://sottovoce.test/api", server.experiment, server.key.public.hex(), server)
-    people = [Phone(world, folder / str(number), number) for number in range(count)]
+    people = [SimulatedPhone(world, folder, number) for number in range(count)]
     for day in range(30):
         if day in AMENDMENTS:
             kind, about = AMENDMENTS[day]
@@ -183,6 +188,22 @@ def _in_one_process(folder: Path, count: int) -> float:
     return regret_of([each.figures() for each in people])
 
 
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
+    """What people lost in each of some simulations. Releases are verified once for all phones."""
+    verify = Releases.verify
+    known: dict[bytes, Verified] = {}
+
+    def once(releases: Releases, document: bytes) -> Verified:
+        if document not in known:
+            known[document] = verify(releases, document)
+        return known[document]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Releases, "verify", once)
+        return [simulated(tmp_path_factory.mktemp("lab"), 500) for _ in range(LIVES)]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_some_phones_live_through_all_of_it(kind: str, tmp_path: Path) -> None:
     with new_database(kind, folder=tmp_path) as url:
@@ -191,15 +212,19 @@ def test_some_phones_live_through_all_of_it(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_five_hundred_phones_over_thirty_days(kind: str, tmp_path: Path) -> None:
-    """Regret: within a tenth of the lab's mean, and three of its standard errors beside."""
+def test_five_hundred_phones_over_thirty_days(kind: str, tmp_path: Path, lab: list[float]) -> None:
+    """What people lose with a real server is a tenth more than in the lab at most, but for luck.
+
+    One life is not like another: some learn early which arm is whose, and lose half of what others
+    do. Logarithms of what is lost are about normal. By the t distribution with 11 degrees of
+    freedom, one more life is within 5 standard deviations of 12 others but once in 5,000 times.
+    """
     with new_database(kind, folder=tmp_path) as url:
         found = live(url, tmp_path, 500, killed=0.03, restarts=3)
     check(found)
     assert found["kills"] > 100
-    lost = regret_of(found["phones"])
-    lab = [in_one_process(500, run) for run in range(3)]
-    mean, error = statistics.mean(lab), statistics.stdev(lab)
-    print(f"{found['stored']} reports, {sum(len(each['spent']) for each in found['phones'])} paid;")
-    print(f"lost {lost:.0f}; in one process {mean:.0f} ± {error:.0f}; {found['kills']} kills")
-    assert lost <= 1.1 * mean + 3 * error
+    lost, logs = regret_of(found["phones"]), [math.log(each) for each in lab]
+    mean, deviation = statistics.mean(logs), statistics.stdev(logs)
+    print(f"{found['stored']} reports, {sum(len(each['spent']) for each in found['phones'])} paid,")
+    print(f"{found['kills']} kills; lost {lost:.0f}; in the lab {sorted(map(round, lab))}")
+    assert math.log(lost) <= math.log(1.1) + mean + 5 * deviation * (1 + 1 / LIVES) ** 0.5

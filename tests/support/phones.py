@@ -144,14 +144,19 @@ class Phone:
                 self._keep(told=each["id"])
 
     def _start(self) -> sv.Client:
-        folder, coin = self._folder, random.Random(self._number).random
+        folder, now = self._folder, lambda: self._now
+        ledger = sv.Ledger(folder / "ledger", budget=BUDGET, per=PER, now=now)
+        return self._client(folder / "outbox", ledger)
+
+    def _client(self, outbox: Path | None, ledger: Any) -> sv.Client:
+        coin = random.Random(self._number).random
         return sv.Client(
             self._world.address,
             experiment=self._world.experiment,
             keys=[self._world.key],
             most_epsilon=4.0,
-            outbox=folder / "outbox",
-            ledger=sv.Ledger(folder / "ledger", budget=BUDGET, per=PER, now=lambda: self._now),
+            outbox=outbox,
+            ledger=ledger,
             default="control",
             refresh_every=0.5 * DAY,
             transport=self._send,
@@ -180,6 +185,42 @@ class Phone:
             file.write("\n" + json.dumps(line))
             file.flush()
             os.fsync(file.fileno())
+
+
+class Memory:
+    """A ledger that is nowhere."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._spent: list[tuple[float, float]] = []
+
+    def spend(self, epsilon: float, *, experiment: str, name: str, release: int) -> None:
+        since = self._now() - 14 * DAY
+        if sum(cost for moment, cost in self._spent if moment > since) + epsilon > BUDGET:
+            raise sv.BudgetSpent("the budget of 14 days must not be exceeded")
+        self._spent.append((self._now(), epsilon))
+
+
+class SimulatedPhone(Phone):
+    """The same person, in memory alone: an app that starts again is as it was."""
+
+    def __init__(self, world: World, folder: Path, number: int) -> None:
+        self._lines: list[dict[str, Any]] = []
+        self._one: sv.Client | None = None
+        super().__init__(world, folder, number)
+
+    def figures(self) -> dict[str, Any]:
+        return {"visits": [each for each in self._lines if "arm" in each]}
+
+    def _start(self) -> sv.Client:
+        self._one = self._one or self._client(None, Memory(lambda: self._now))
+        return self._one
+
+    def _kept(self) -> list[dict[str, Any]]:
+        return self._lines
+
+    def _keep(self, **line: Any) -> None:
+        self._lines.append(line)
 
 
 # --- each in a process of its own -----------------------------------------------------------------
