@@ -8,7 +8,8 @@ import sottovoce as sv
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import BinPolicy
 
-CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED, REWARD, LOGGED_LEVEL, SCALE, LOGGED_SCALE = range(10)
+CONTRAST, LEVEL, MASS, OUTCOME, COUNT, RANKED, REWARD, LOGGED_LEVEL = range(8)
+SCALE, LOGGED_SCALE, BIN_REWARD, BIN_MASS = range(8, 12)
 """The kinds of questions of ``whisper`` as they are on the wire."""
 
 REWARD_SHARE = 24

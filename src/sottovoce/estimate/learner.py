@@ -25,7 +25,7 @@ from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
 
-STATE_VERSION = 9
+STATE_VERSION = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +172,9 @@ class Learner:
         if not isinstance(table, dict) or table.get("kind") != "learner":
             raise StateError("a saved learner must say so in 'kind'")
         if table.get("sottovoce") != STATE_VERSION:
-            came = repr(table.get("sottovoce"))
-            raise StateError(must("the version of a saved learner", f"be {STATE_VERSION}", came))
+            came, rule = repr(table.get("sottovoce")), f"be {STATE_VERSION}"
+            hint = "resume it with the sottovoce that saved it"
+            raise StateError(must("the version of a saved learner", rule, came, hint=hint))
         learner = cls.__new__(cls)
         try:
             learner._read(table)

@@ -187,7 +187,7 @@ class Experiment:
 
     @property
     def audited(self) -> bool:
-        """Whether some of the target's people may be asked for their reward and nothing else."""
+        """Whether some of the target's people may be asked for their reward, for an audit."""
         return self.settings.most_reward_share(self) > 0
 
     @cached_property

@@ -59,8 +59,9 @@ class Release:
     """What to do in each bin, and which cells to report on.
 
     experiment: as it is after all amendments so far.
-    reward_share: how many of the target's people, of ``SHARES``, are asked for their reward alone
-        (``whisper``, where there are auxiliary populations).
+    reward_share: how many of the target's people, of ``SHARES``, are asked for their reward, or who
+        is in their bin, whether or not it is settled (``whisper``, where others or the past promise
+        rewards).
     scale_share: how many people, of ``SHARES``, are asked where they are along an axis
         (``whisper``).
     thresholds (d,): the threshold that they are asked about along each axis, counted from 1; 0 for

@@ -28,7 +28,7 @@ from sottovoce.shared.errors import Rejection, WireError, kind_of, malformed, mu
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
 
-WIRE_VERSION = 4
+WIRE_VERSION = 5
 
 ID_BYTES = 12
 """How much of its release's hash a report carries: 96 bits, as many as fit in the old header."""
@@ -253,8 +253,10 @@ def _check_version(version: int) -> None:
         raise WireError(Rejection.NEWER_WIRE, must("the wire version", rule, came, hint=hint))
     if version < WIRE_VERSION:
         # Version 1 named releases by a number. Version 2 knew no sets of levels, and asked about
-        # every feature equally often.
-        raise malformed("the wire version", f"be at least {WIRE_VERSION}", came)
+        # every feature equally often. Version 3 knew no scales, and version 4 no question
+        # about all bins.
+        rule, hint = f"be at least {WIRE_VERSION}", "upgrade what sent it"
+        raise WireError(Rejection.MALFORMED, must("the wire version", rule, came, hint=hint))
 
 
 def _truncated(what: str, rule: str, came: object) -> WireError:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import sottovoce as sv
-from factories import CONTRAST, LEVEL, OUTCOME, REWARD
+from factories import BIN_MASS, BIN_REWARD, CONTRAST, LEVEL, OUTCOME, REWARD
 from sottovoce.estimate.tree import node_paths
 from sottovoce.estimate.whisper.amend import amend
 from sottovoce.estimate.whisper.anew import begin_anew
@@ -44,7 +44,7 @@ from sottovoce.shared.amendment import (
     RUNNING,
 )
 from sottovoce.shared.whisper.cells import CellLayout, cell_layout
-from sottovoce.shared.whisper.questions import PLACES, question_of
+from sottovoce.shared.whisper.questions import ALL_BINS, PLACES, question_of
 from sottovoce.shared.whisper.subset import odds, unpack
 from support.insides import copy_of, whisper_state_of
 from support.slow import slow_but
@@ -158,7 +158,8 @@ class Mirror:
             tallies.place_answers[asked.axis] += 1
             tallies.places[asked.axis] += 1 if report.payload == b"\1" else -1
             return
-        layout = cell_layout(release, population=m, by_arm=bool(question.by_arm))
+        settled = question.cells == ALL_BINS
+        layout = cell_layout(release, population=m, by_arm=bool(question.by_arm), settled=settled)
         if layout is None:
             assert totals.contested == 0
             assert report.payload == b""
@@ -168,10 +169,16 @@ class Mirror:
     def add_values(self, report: sv.Report, question: Any, layout: CellLayout) -> None:
         """Add the values of a report in the kernel's own order of cells."""
         tallies, bins, pairs = self.lay_out(report.population)
-        fixed, state, number = self.fixed(report.population), self.state, report.question
-        axis = question_of(number, self.experiment).axis
+        fixed, state, asked = self.fixed(report.population), self.state, report.question
+        axis = question_of(asked, self.experiment).axis
+        # All kinds before those about places have as many numbers on the wire as they have here.
+        number = question.kind * self.constants.axes.patterns[-1] if layout.settled else asked
         variant = fixed.variants[0 if axis is None else 1 + axis]
         mechanism = fixed.mechanisms[variant, pairs if question.by_arm else bins]
+        if layout.settled:
+            leaves = handing.lay_out_leaves(state, tallies, self.constants)
+            assert leaves == len(release_of(self.experiment, state).bins) > 1
+            mechanism = fixed.leaf_mechanisms[leaves]
         sets, width = layout.mechanism(axis).mechanism, layout.mechanism(axis).parts
         assert (sets.cells, sets.size) == (mechanism.cells, mechanism.set_size)
         assert width == mechanism.parts
@@ -181,7 +188,8 @@ class Mirror:
         nodes = {path: node for node, path in enumerate(node_paths(state))}
         for (path, arm), index in layout.indices.items():
             node = nodes[path]
-            cell = tallies.first[node, int(question.by_arm)]
+            first = tallies.first[node, int(question.by_arm)]
+            cell = tallies.leaf[node] if layout.settled else first
             cell += 0 if arm is None else state.live[node, :arm].sum()
             # A release has its arms in order, the kernel its champion first.
             other = question.kind == CONTRAST and state.pair[node, 0] > state.pair[node, 1]
@@ -199,9 +207,10 @@ class Mirror:
     def hand_over(self) -> None:
         for m in self.waiting:
             tallies, bins, pairs = self.lay_out(m)
+            crowd = tables.Crowd(self.state, tallies)
+            leaves = handing.lay_out_leaves(self.state, tallies, self.constants)
+            handing.hand_over_all(crowd, self.fixed(m), m, bins, pairs, leaves)
             if bins > 0:
-                crowd = tables.Crowd(self.state, tallies)
-                handing.hand_over_all(crowd, self.fixed(m), m, bins, pairs)
                 group = OTHERS if m > 0 else TARGET
                 handing.hand_over_places(crowd, self.fixed(m), group)
         self.waiting.clear()
@@ -274,6 +283,7 @@ def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
     smoothed = told = 0
     shares: set[int] = set()
     sets = 0
+    of_bins: Counter[tuple[int, bool]] = Counter()  # by kind, and whether some bin was settled
     parts: Counter[tuple[bool, bool]] = Counter()  # of levels, by whether they are cells
     for seed in range(25):
         rng = np.random.default_rng(seed)
@@ -318,6 +328,8 @@ def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
             asked = question_of(report.question, experiment)
             if asked.axis is not None and mirror.constants.axes.levels[asked.axis]:
                 parts[asked.row > 0, m > 0] += 1
+            some_settled = any(policy.settled for policy in release.bins)
+            of_bins[asked.kind, some_settled] += asked.kind in (BIN_REWARD, BIN_MASS)
             learner.receive(report)
             if count % experiment.release_every == 0:
                 mirror.step()
@@ -341,6 +353,10 @@ def test_from_the_same_answers_the_kernel_and_the_learner_decide_the_same(
     assert smoothed > 5  # both have gone through the tree
     assert told > 500  # and people have told both how it went
     assert {0, 24} <= shares
+    told_of_bins = {
+        kind for (kind, some_settled), count in of_bins.items() if some_settled and count
+    }
+    assert told_of_bins == ({BIN_REWARD, BIN_MASS} if method == WHISPER else set())
     if method != CERTIFIED:  # which settles too little for that
         assert max(shares) > 24  # more of them were asked to where much was settled
     # Proof is rare after 420 reports.

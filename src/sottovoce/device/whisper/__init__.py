@@ -17,6 +17,7 @@ from sottovoce.shared.whisper.questions import (
     EVERYBODY,
     OUTCOME,
     SIGNED_OUTCOME,
+    Entry,
     Question,
     questions_of,
 )
@@ -94,7 +95,7 @@ def _told(
         mechanism = one_cell_mechanism(experiment, population)
         cell, value = answer_of_everybody(experiment, question, secret=secret, outcome=outcome)
     else:
-        layout = cell_layout(release, population=population, by_arm=entry.by_arm)
+        layout = _layout(release, entry, population)
         if layout is None:  # no cell is contested
             return RandomisedAnswer(b"", number, ranking)
         mechanism = layout.mechanism(question.axis).mechanism
@@ -105,10 +106,15 @@ def _told(
     return RandomisedAnswer(subset.whisper(mechanism, cell=cell, value=value), number, ranking)
 
 
+def _layout(release: Release, entry: Entry, population: int) -> CellLayout | None:
+    """Return the cells that a question is about."""
+    return cell_layout(release, population=population, by_arm=entry.by_arm, settled=entry.settled)
+
+
 def _mechanism(release: Release, question: Question, population: int) -> SignedSubset:
     """Return the mechanism of the answers to a question that has cells."""
     entry = questions_of(release.experiment)[question.kind]
     if entry.cells != EVERYBODY:
-        layout = cell_layout(release, population=population, by_arm=entry.by_arm)
+        layout = _layout(release, entry, population)
         return cast(CellLayout, layout).mechanism(question.axis).mechanism
     return one_cell_mechanism(release.experiment, population)

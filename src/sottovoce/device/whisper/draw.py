@@ -27,7 +27,7 @@ def draw_question(release: Release, *, population: int, logged: bool) -> Questio
     draws, experiment = OPERATING_SYSTEM, release.experiment
     served = population == 0 and not logged
     if served and draws.chance(release.reward_share, SHARES):
-        return Question(Kind.REWARD)
+        return Question(_kind_about_reward(release))
     if draws.chance(release.scale_share, SHARES):
         axes = [axis for axis, threshold in enumerate(release.thresholds) if threshold]
         axis = axes[draws.below(len(axes))]
@@ -49,6 +49,18 @@ def draw_question(release: Release, *, population: int, logged: bool) -> Questio
     count = rows.patterns[axis + 1] - rows.patterns[axis]
     divided = layout.mechanism(axis).parts > 1
     return Question(kind, axis, draws.below(1 if divided else count))
+
+
+def _kind_about_reward(release: Release) -> int:
+    """Draw what somebody is asked who is asked for their reward; where there is one bin, that."""
+    if len(release.bins) == 1:
+        return Kind.REWARD
+    if _kind_about_reward not in release.derived:
+        release.derived[_kind_about_reward] = menu(
+            release.experiment, population=0, logged=False, audits=True
+        )
+    asked: Menu = release.derived[_kind_about_reward]
+    return asked_kind(asked.kinds, asked.bounds, OPERATING_SYSTEM.below(SHARES))
 
 
 def _axis_coin(release: Release, layout: CellLayout, *, logged: bool) -> int:

@@ -90,7 +90,7 @@ class WhisperEstimator:
             answers, total = self._rewards
             self._rewards = (answers + batch.count, total + int(batch.values.sum()))
             return 0
-        layout = self._layout(batch.version, report.population, by_arm=entry.by_arm)
+        layout = self._layout(batch.version, report.population, entry)
         key = (batch.version, report.population, report.question)
         if key not in self._tallies:
             self._tallies[key] = self._empty_tally(key)
@@ -114,7 +114,11 @@ class WhisperEstimator:
         if batch.version == self.release.version:
             return 0
         now = self.release.policies
-        gone = [each for each in layout.bins if each.path not in now or now[each.path].settled]
+        gone = [
+            each
+            for each in layout.bins
+            if each.path not in now or (now[each.path].settled and not entry.settled)
+        ]
         return batch.count * sum(len(policy.live) if entry.by_arm else 1 for policy in gone)
 
     def step(self) -> list[Event]:
@@ -154,9 +158,8 @@ class WhisperEstimator:
         self._places.clear()
         paths = node_paths(self.state)
         nodes = {path: node for node, path in enumerate(paths)}
-        contested = {policy.path: nodes[policy.path] for policy in self.release.contested}
         for key in sorted(self._tallies):
-            self._hand_over(key, self._tallies[key], contested)
+            self._hand_over(key, self._tallies[key], nodes)
         self._tallies.clear()
         self.state = with_room(self.state, self._constants)
 
@@ -271,9 +274,11 @@ class WhisperEstimator:
         experiment = self._past.experiment(version)
         return questions_of(experiment)[question_of(number, experiment).kind]
 
-    def _layout(self, version: int, population: int, *, by_arm: bool) -> CellLayout:
-        """Return the cells of a release; a report that was let in with bytes is about some."""
-        layout = self._past.layout(version, population=population, by_arm=by_arm)
+    def _layout(self, version: int, population: int, entry: Entry) -> CellLayout:
+        """Return the cells of a question in a release; a report with bytes is about some."""
+        layout = self._past.layout(
+            version, population=population, by_arm=entry.by_arm, settled=entry.settled
+        )
         if layout is None:
             raise ValueError(_NOT_ASKED)
         return layout
@@ -282,8 +287,10 @@ class WhisperEstimator:
         version, population, number = key
         entry, experiment = self._entry(version, number), self._past.experiment(version)
         question = question_of(number, experiment)
-        layout = self._layout(version, population, by_arm=entry.by_arm)
-        if entry.cells == EVERYBODY or (layout.halves.parts == 2 and question.axis is None):
+        layout = self._layout(version, population, entry)
+        of_halves = layout.halves.parts == 2 and question.axis is None
+        of_others = entry.settled and (population != 0 or layout.whole == 1)
+        if entry.cells == EVERYBODY or of_halves or of_others:
             raise ValueError(_NOT_ASKED)
         columns = len(experiment.arms) if entry.ranked else 1
         cells = layout.mechanism(question.axis).mechanism.cells
@@ -299,28 +306,31 @@ class WhisperEstimator:
         totals.served += self._served
         self._counted = self._served = 0
 
-    def _hand_over(self, key: _Key, tally: Tally, contested: Mapping[str, int]) -> None:
+    def _hand_over(self, key: _Key, tally: Tally, nodes: Mapping[str, int]) -> None:
         """Hand one tally over to the bins that still stand, and count what it is worth."""
         version, population, number = key
         entry, experiment = self._entry(version, number), self._past.experiment(version)
-        layout = self._layout(version, population, by_arm=entry.by_arm)
+        layout = self._layout(version, population, entry)
         if population > 0 or entry.logged:
             # What is contested for one population is contested for all.
-            usual = self._layout(version, 0, by_arm=False).halves.mechanism
-            by_arm = entry.logged and questions_of(experiment)[Kind.OUTCOME].by_arm
-            own = self._layout(version, population, by_arm=by_arm).halves.mechanism
+            asked_of = questions_of(experiment)
+            usual = self._layout(version, 0, asked_of[Kind.MASS]).halves.mechanism
+            compares = asked_of[Kind.OUTCOME if entry.logged else Kind.MASS]
+            own = self._layout(version, population, compares).halves.mechanism
             asked = int(tally.asked[0].sum())
             then = constants(experiment)
             credit(self.state, then, usual.variance, own.variance, entry.logged, asked)
+        now = self.release.bins if entry.settled else self.release.contested
+        stand = {policy.path: nodes[policy.path] for policy in now}
         if version < self.state.totals[0].first_release:
-            contested = {}  # the same path was another bin
+            stand = {}  # the same path was another bin
         cells = [
-            (contested.get(policy.path, -1), arm, policy.arms[-1])
+            (stand.get(policy.path, -1), arm, policy.arms[-1])
             for policy in layout.bins
             for arm in (policy.live if entry.by_arm else policy.arms[:1])
         ]
         told = [
-            2.0 * min(policy.propensities) if entry.thinned else 1.0
+            (2.0 * min(policy.propensities), policy.propensities[0])
             for policy in layout.bins
             for _ in (policy.live if entry.by_arm else policy.arms[:1])
         ]
@@ -328,8 +338,8 @@ class WhisperEstimator:
         if axis is not None and version < self.state.scaled_since[axis]:
             return  # it is about other halves
         mechanism = mechanism_record(layout.mechanism(axis))
-        fixed, nodes = self._constants, np.array(cells)
-        hand_over(self.state, fixed, mechanism, entry, tally, nodes, np.array(told))
+        fixed, bins = self._constants, np.array(cells)
+        hand_over(self.state, fixed, mechanism, entry, tally, bins, np.array(told))
 
 
 def begin(experiment: Experiment) -> WhisperEstimator:
@@ -349,7 +359,7 @@ def resume(release: Release, table: dict[str, Any]) -> WhisperEstimator:
         raise ValueError("its state is not that of its release")
     check_state(state, release)
     past = WhisperReleases.from_table(experiment, table["past"], table["amended"])
-    if past.bins(release.version) != release.contested:
+    if past.bins(release.version) != release.bins:
         raise ValueError("its last release is not the one it has")
     estimator = WhisperEstimator(release, state, past, saved_ids(release, table))
     estimator.read_waiting(table)

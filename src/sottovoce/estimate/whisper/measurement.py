@@ -40,6 +40,8 @@ class Answers(NamedTuple):
     first, second: the arms that were compared; the first alone where a cell has an arm of its own.
     sums (parts,): of the values in each part of the cell.
     told: how many of those in the cell tell of their outcome; all, but where an arm is capped.
+    chance: how many of those who tell have the first arm. It is not a half where an arm is capped,
+        and the question is about all bins.
     """
 
     node: int
@@ -51,6 +53,7 @@ class Answers(NamedTuple):
     reports: float
     sums: Any
     told: float = 1.0
+    chance: float = 0.5
 
 
 class BinShares(NamedTuple):
@@ -132,10 +135,11 @@ def add_to_slot(
         state.rows_told.vector[node, m, at, first] += vector
     else:
         told = state.logged if question.logged else state.served
-        a, b = answers.told * question.first, answers.told * question.second
+        a = 2.0 * answers.chance * answers.told * question.first
+        b = 2.0 * (1.0 - answers.chance) * answers.told * question.second
         told.precision[node, m, at, first, first] += a * a * precision
         told.vector[node, m, at, first] += a * vector
-        if b != 0.0:
+        if b != 0.0:  # in a settled bin both arms are the same one
             told.precision[node, m, at, second, second] += b * b * precision
             told.precision[node, m, at, first, second] += a * b * precision
             told.precision[node, m, at, second, first] += a * b * precision

@@ -1,4 +1,4 @@
-"""What each release so far has asked for: its contested bins, and what reports for it look like."""
+"""What each release so far has asked for: its bins, and what reports for it look like."""
 
 from bisect import bisect_right
 from collections.abc import Hashable
@@ -14,30 +14,30 @@ from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import BinPolicy, Release, uniform
 from sottovoce.shared.report import Report
 from sottovoce.shared.whisper.cells import CellLayout, lay_out, one_cell_mechanism
-from sottovoce.shared.whisper.questions import EVERYBODY, REWARDS, question_of, questions_of
+from sottovoce.shared.whisper.questions import EVERYBODY, question_of, questions_of
 from sottovoce.shared.whisper.subset import SignedSubset
 
 
 class WhisperReleases:
-    """The contested bins of all releases so far; only what changes is kept.
+    """The bins of all releases so far, settled ones, too; only what changes is kept.
 
     Implements ``PastReleases``.
 
-    For each path, the versions from which on it had another policy; None once it is no longer
-    contested, because it was cut or settled. And the versions from which on each amendment held:
-    what a report means follows from the experiment as it was in its release.
+    For each path, the versions from which on it had another policy; None once it was cut. And the
+    versions from which on each amendment held: what a report means follows from the experiment as
+    it was in its release.
     """
 
     def __init__(self, experiment: Experiment) -> None:
         self._changes: dict[str, list[tuple[int, BinPolicy | None]]] = {}
-        self._layouts: dict[tuple[int, int, bool], CellLayout | None] = {}
+        self._layouts: dict[tuple[int, int, bool, bool], CellLayout | None] = {}
         self._amended: list[tuple[int, Experiment]] = [(0, experiment)]
 
     def record(self, release: Release) -> None:
         """Add the newest release."""
         if release.experiment.amendments != self._amended[-1][1].amendments:
             self._amended.append((release.version, release.experiment))
-        now = {policy.path: policy for policy in release.contested}
+        now = {policy.path: policy for policy in release.bins}
         for path in [*self._changes, *(path for path in now if path not in self._changes)]:
             changes = self._changes.setdefault(path, [])
             if (changes[-1][1] if changes else None) != now.get(path):
@@ -49,7 +49,7 @@ class WhisperReleases:
         return self._amended[bisect_right(self._amended, version, key=itemgetter(0)) - 1][1]
 
     def bins(self, version: int) -> tuple[BinPolicy, ...]:
-        """Return the contested bins of a release, in order."""
+        """Return the bins of a release, in order."""
         found = []
         for _, changes in sorted(self._changes.items()):
             place = bisect_right(changes, version, key=itemgetter(0))
@@ -57,12 +57,21 @@ class WhisperReleases:
                 found.append(policy)
         return tuple(found)
 
-    def layout(self, version: int, *, population: int, by_arm: bool) -> CellLayout | None:
-        """Return the cells of a release as a population's people saw them."""
-        key = (version, population, by_arm)
+    def layout(
+        self, version: int, *, population: int, by_arm: bool, settled: bool = False
+    ) -> CellLayout | None:
+        """Return the cells of a release as a population's people saw them.
+
+        settled: whether settled bins have a cell, too.
+        """
+        key = (version, population, by_arm, settled)
         if key not in self._layouts:
             self._layouts[key] = lay_out(
-                self.bins(version), self.experiment(version), population=population, by_arm=by_arm
+                tuple(each for each in self.bins(version) if settled or not each.settled),
+                self.experiment(version),
+                population=population,
+                by_arm=by_arm,
+                settled=settled,
             )
         return self._layouts[key]
 
@@ -78,19 +87,24 @@ class WhisperReleases:
         if sorted(report.ranking) != list(arms):
             rule = "rank every arm once" if entry.ranked else "be left out for this question"
             raise rejected(Rejection.MALFORMED, "a report's ranking", rule, "something else")
+        if report.population != 0 and entry.audits:
+            rule = "be another one: only the target's people are asked for their reward"
+            raise rejected(Rejection.UNKNOWN_QUESTION, what, rule, report.question)
         if entry.cells == EVERYBODY:
-            if report.population != 0 and entry.measures == REWARDS:
-                rule = "be another one: only the target's people are asked for their reward"
-                raise rejected(Rejection.UNKNOWN_QUESTION, what, rule, report.question)
             one_cell = one_cell_mechanism(experiment, report.population)
             return _of_length(one_cell, report.payload)
-        layout = self.layout(version, population=report.population, by_arm=entry.by_arm)
+        layout = self.layout(
+            version, population=report.population, by_arm=entry.by_arm, settled=entry.settled
+        )
         if layout is None:
             if report.payload:
                 rule = "be empty where everything is settled"
                 raise rejected(Rejection.WRONG_LENGTH, "a report", rule, len(report.payload))
             return None
         cells = layout.mechanism(question.axis)
+        if entry.settled and layout.whole == 1:
+            rule = "be another one: its release has one bin"
+            raise rejected(Rejection.UNKNOWN_QUESTION, what, rule, report.question)
         if question.axis is None and layout.halves.parts == 2:
             rule = "be about an axis, as all are in this release"
             raise rejected(Rejection.UNKNOWN_QUESTION, what, rule, report.question)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sottovoce.estimate.whisper.measurement import Answers, add_answers
 from sottovoce.estimate.whisper.state import Counts, Floats
 from sottovoce.shared.whisper.cells import CellMechanism
+from sottovoce.shared.whisper.questions import ALL_BINS
 
 if TYPE_CHECKING:
     from sottovoce.estimate.whisper.constants import Constants
@@ -68,9 +69,11 @@ def hand_over(
 ) -> None:
     """Add a tally to what is known of the bins.
 
-    cells (C, 3): the node of each whole cell, or -1 if its bin is no longer contested, and the two
-        arms that were compared there; of a cell with an arm of its own, that arm first.
-    told (C,): how many of its people tell of their outcome, by the caps of these arms.
+    cells (C, 3): the node of each whole cell, or -1 if its bin is no longer there, or no longer
+        contested and the question is about arms; and the two arms that were on offer there, of a
+        settled bin the same twice; of a cell with an arm of its own, that arm first.
+    told (C, 2): how many of its people tell of their outcome, by the caps of these arms, if they
+        are thinned; and how many get the first arm.
     """
     votes = constants.certified and question.kind == 0
     votes = votes and tally.axis < 0 and tally.population == 0
@@ -91,10 +94,10 @@ def hand_over(
                 state.votes[node, first, second] += (named + balance) // 2
                 state.votes[node, second, first] += (named - balance) // 2
             arm = column if question.ranked else first
-            share = told[cell] if question.thinned else 1.0
-            answers = Answers(
-                node, tally.population, tally.axis, tally.row, arm, second, asked, sums, share
-            )
+            share = told[cell, 0] if question.thinned else 1.0
+            chance = told[cell, 1] if question.cells == ALL_BINS else 0.5
+            where = node, tally.population, tally.axis, tally.row, arm, second
+            answers = Answers(*where, asked, sums, share, chance)
             add_answers(state, constants, mechanism, question, answers)
 
 

@@ -166,8 +166,15 @@ def pairs_of(settings: MethodSettings, epsilon: float) -> Iterator[Pair]:
     far = Person(HIGH, "b", 0.0, logged=True)
     for scene in _scenes(crowded, cuts={"": 0}, contested=""):
         yield Pair("with sources: reward 1 or 0", scene, good, bad)
+        yield Pair("with sources: one bin or the other", scene, good, Person(HIGH, first, 1.0))
         yield Pair("source with ε/2: arm a or b", replace(scene, population=1), row, other_row)
         yield Pair("source with 2ε: two bins", replace(scene, population=2), row, far)
+
+    # Some are asked about settled bins, too, where they have a cell each.
+    for scene in _scenes(crowded, cuts={"": 0}, contested="0"):
+        yield Pair("with sources: contested or settled bin", scene, good, Person(HIGH, None, 1.0))
+    for scene in _scenes(crowded, cuts={"": 0}, contested="nowhere"):
+        yield Pair("with sources: settled bins, 1 or 0", scene, *_in_two_settled_bins())
 
     mixed = experiment_of(settings, epsilon, context=MIXED)
     person, *others = (
@@ -193,6 +200,10 @@ def _scenes(
     except SottovoceError:
         return
     yield Scene(release)
+
+
+def _in_two_settled_bins() -> tuple[Person, Person]:
+    return Person(LOW, None, 1.0), Person(HIGH, None, 0.0)
 
 
 def _settled() -> tuple[Person, Person]:

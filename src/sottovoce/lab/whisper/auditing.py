@@ -69,7 +69,9 @@ def _weight(scene: Scene, report: Report, person: Person) -> float:
         secret, outcome, _ = next(_secrets(scene, person, report.ranking))
         cell, value = answer_of_everybody(experiment, question, secret=secret, outcome=outcome)
         return _weight_of_set(mechanism, report.payload, cell, value)
-    layout = cell_layout(release, population=scene.population, by_arm=entry.by_arm)
+    layout = cell_layout(
+        release, population=scene.population, by_arm=entry.by_arm, settled=entry.settled
+    )
     if layout is None:
         return 1.0
     weights = [

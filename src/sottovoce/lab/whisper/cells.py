@@ -4,8 +4,9 @@ from sottovoce.estimate.whisper.constants import Constants
 from sottovoce.estimate.whisper.state import State
 from sottovoce.estimate.whisper.tally import Tally
 from sottovoce.lab.compiled import compiled
-from sottovoce.lab.whisper.rules import add_places, hand_over, told_share
+from sottovoce.lab.whisper.rules import add_places, hand_over, share_of, told_share
 from sottovoce.lab.whisper.tables import Crowd, Fixed, Tallies
+from sottovoce.shared.whisper.questions import ALL_BINS
 
 
 @compiled
@@ -20,7 +21,7 @@ def lay_out(state: State, tallies: Tallies, constants: Constants, logged: bool) 
         tallies.bins[bins, 1] = 0 if logged else state.pair[node, 0]
         tallies.bins[bins, 2] = 1 if logged else state.pair[node, 1]
         if constants.capped:
-            tallies.told[bins] = told_share(
+            tallies.told[bins, 0] = told_share(
                 constants.caps, state.pair[node, 0], state.pair[node, 1]
             )
         bins += 1
@@ -32,7 +33,25 @@ def lay_out(state: State, tallies: Tallies, constants: Constants, logged: bool) 
 
 
 @compiled
-def hand_over_all(crowd: Crowd, fixed: Fixed, population: int, bins: int, pairs: int) -> None:
+def lay_out_leaves(state: State, tallies: Tallies, constants: Constants) -> int:
+    """Give every bin a cell, settled or not; return how many there are."""
+    leaves = 0
+    for node in range(state.totals[0].nodes):
+        if state.tree.child[node] == node:
+            first, second = state.pair[node, 0], state.pair[node, 1]
+            tallies.leaf[node] = leaves
+            tallies.leaves[leaves, 0] = node
+            tallies.leaves[leaves, 1], tallies.leaves[leaves, 2] = first, second
+            if constants.capped and first != second:
+                tallies.leaf_told[leaves, 1] = share_of(constants.caps, first, second)
+            leaves += 1
+    return leaves
+
+
+@compiled
+def hand_over_all(
+    crowd: Crowd, fixed: Fixed, population: int, bins: int, pairs: int, leaves: int
+) -> None:
     """Hand all tallies of a population over to the learner, and begin new ones."""
     tallies, constants = crowd.tallies, fixed.constants
     for number in range(len(tallies.answers)):
@@ -48,12 +67,15 @@ def hand_over_all(crowd: Crowd, fixed: Fixed, population: int, bins: int, pairs:
         question = constants.questions[kind]
         whole = pairs if question.by_arm else bins
         cells = tallies.pairs[:whole] if question.by_arm else tallies.bins[:whole]
-        mechanism = fixed.mechanisms[fixed.variants[1 + axis], whole]
+        mechanism, shares = fixed.mechanisms[fixed.variants[1 + axis], whole], tallies.told
+        if question.cells == ALL_BINS:
+            whole, cells, shares = leaves, tallies.leaves[:leaves], tallies.leaf_told
+            mechanism = fixed.leaf_mechanisms[leaves]
         asked, sums = tallies.asked[number], tallies.sums[number]
         if not question.ranked:
             asked[0, :whole] = count
         told = Tally(population, axis, row, asked.T, sums.T, tallies.named)
-        hand_over(crowd.state, constants, mechanism, question, told, cells, tallies.told)
+        hand_over(crowd.state, constants, mechanism, question, told, cells, shares)
         asked[:, :whole] = 0
         sums[:, : mechanism.cells] = 0.0
         tallies.answers[number] = 0

@@ -13,7 +13,12 @@ from sottovoce.estimate.whisper.trust import STAY
 from sottovoce.lab.compiled import compiled, inlined
 from sottovoce.lab.environments import People, Rows
 from sottovoce.lab.loop import compile_loop
-from sottovoce.lab.whisper.cells import hand_over_all, hand_over_places, lay_out
+from sottovoce.lab.whisper.cells import (
+    hand_over_all,
+    hand_over_places,
+    lay_out,
+    lay_out_leaves,
+)
 from sottovoce.lab.whisper.draws import send
 from sottovoce.lab.whisper.places import tell_place
 from sottovoce.lab.whisper.rules import (
@@ -36,7 +41,7 @@ from sottovoce.lab.whisper.tables import Crowd, Fixed
 from sottovoce.shared.whisper.questions import ONE, Kind
 from sottovoce.shared.whisper.tuning import ASK, SHARES
 
-_OUTCOME = int(Kind.OUTCOME)
+_OUTCOME, _REWARD = int(Kind.OUTCOME), int(Kind.REWARD)
 
 
 @inlined
@@ -140,6 +145,34 @@ def first_live(state: State, node: int, ranking: Counts) -> int:
     return arm
 
 
+@inlined
+def tell_reward(
+    crowd: Crowd,
+    fixed: Fixed,
+    sign: float,
+    node: int,
+    leaves: int,
+    rng: np.random.Generator,
+) -> None:
+    """Let somebody tell their reward, and perhaps in which bin they are, or that alone.
+
+    sign: of the reward.
+    """
+    tallies, constants, kind = crowd.tallies, fixed.constants, _REWARD
+    if leaves > 1:
+        kind = asked_kind(fixed.reward_kinds, fixed.reward_bounds, int(rng.random() * SHARES))
+    if kind == _REWARD:
+        tallies.rewards[0] += 1.0
+        sums, mechanism, cell = tallies.rewards[1:], fixed.reward_mechanism[0], 0
+    else:
+        number = kind * constants.axes.patterns[constants.dimension]
+        tallies.answers[number] += 1
+        sums, mechanism = tallies.sums[number, 0], fixed.leaf_mechanisms[leaves]
+        question = constants.questions[kind]
+        cell, sign = own_cell(question, tallies.leaf[node], sign, False, -1, 1, 1)
+    send(mechanism, cell, sign, sums, tallies.order, tallies.picks, rng)
+
+
 @compiled
 def serve(
     crowd: Crowd,
@@ -156,6 +189,7 @@ def serve(
     order, picks = tallies.order, tallies.picks
     patterns = constants.axes.patterns[constants.dimension]
     bins, pairs = lay_out(state, tallies, constants, False)
+    leaves = lay_out_leaves(state, tallies, constants) if constants.audited else 0
     whole_share = 0 if fixed.mechanisms[fixed.halves, bins].parts == 2 else state.ask[0]
     reward_share = state.totals[0].reward_share
     scale_share = state.totals[0].scale_share
@@ -176,9 +210,8 @@ def serve(
         if not constants.running:
             continue  # people are served and nobody is asked
         if constants.audited and int(rng.random() * SHARES) < reward_share:
-            tallies.rewards[0] += 1.0
             sign = draw_sign(people, i, arm, rng)
-            send(reward, 0, sign, tallies.rewards[1:], order, picks, rng)
+            tell_reward(crowd, fixed, sign, node, leaves, rng)
             continue
         if int(rng.random() * SHARES) < scale_share:
             tell_place(crowd, fixed, people.contexts[i], rng)
@@ -200,8 +233,7 @@ def serve(
             add_single(crowd, fixed, mechanism, number, question.ranked)
         else:
             send(mechanism, cell, value, tallies.sums[number, 0], order, picks, rng)
-    if bins > 0:
-        hand_over_all(crowd, fixed, 0, bins, pairs)
+    hand_over_all(crowd, fixed, 0, bins, pairs, leaves)
     hand_over_places(crowd, fixed, TARGET)
     if tallies.rewards[0] > 0.0:
         add_rewards(state, tallies.rewards[0], tallies.rewards[1] / reward.signal)
@@ -277,7 +309,7 @@ def contribute(
         number = kind * patterns + pattern_of(constants, axis, row)
         tallies.answers[number] += 1
         send(mechanism, cell, value, tallies.sums[number, 0], tallies.order, tallies.picks, rng)
-    hand_over_all(crowd, fixed, population, bins, pairs)
+    hand_over_all(crowd, fixed, population, bins, pairs, 0)
     hand_over_places(crowd, fixed, OTHERS)
     own = pairs if constants.questions[_OUTCOME].by_arm else bins
     target = fixed.target_mechanisms[fixed.halves, bins].variance

@@ -11,6 +11,7 @@ from sottovoce.estimate.whisper.tally import MECHANISM, mechanism_record
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.whisper.cells import (
     CellMechanism,
+    all_bins_mechanism,
     cell_mechanism,
     one_cell_mechanism,
     parts_of,
@@ -36,7 +37,12 @@ class Tallies(NamedTuple):
     first: Counts  # (S, 2) the first cell of each contested node: of whole bins, and by arm
     bins: Counts  # (C, 3) of each bin's cell, its node and the arms that are compared
     pairs: Counts  # (C, 3) of each (bin, arm), its node and the arm
-    told: Floats  # (C,) how many of a cell's people tell of their outcome; 1 but for capped arms
+    # (C, 2) how many of a cell's people tell of their outcome, 1 but for capped arms; and how many
+    # get the first arm, which is read of all bins only
+    told: Floats
+    leaf: Counts  # (S,) the cell of each bin, where settled ones have one, too …
+    leaves: Counts  # (S, 3) … and of each such cell its node and the arms on offer …
+    leaf_told: Floats  # (S, 2) … and the same of it as above
     single: Floats  # (C,) scratch: one answer
     order: Counts  # (C,) scratch: the cells in order
     picks: Counts  # (C,) scratch
@@ -55,12 +61,15 @@ class Fixed(NamedTuple):
     constants: Constants
     kinds: Counts  # (n,) which questions are asked …
     bounds: Counts  # (n,) … by a coin, as in ``Menu`` of shared/whisper/questions.py
+    reward_kinds: Counts  # the same of those who are asked for their reward
+    reward_bounds: Counts
     variants: Counts  # (1 + d,) which row of mechanisms a question about no axis and each has
     mechanisms: Records  # (V, cells + 1) of MECHANISM, by number of whole cells; [:, 0] stays empty
     target_mechanisms: Records  # the same of the target's people
     halves: (
         int  # the variant of axes with an order, which decides whether whole bins are asked about
     )
+    leaf_mechanisms: Records  # (nodes + 1,) of questions about all bins, by their number
     reward_mechanism: Records  # (1,) for people who are asked for their reward
     place_mechanism: Records  # (1,) for people who are asked where they are
     thresholds: Floats  # (THRESHOLDS,)
@@ -87,7 +96,10 @@ def tallies_for(state: State, fixed: Constants) -> Tallies:
         first=counts(nodes, 2),
         bins=counts(nodes, 3),
         pairs=counts(nodes * fixed.arms, 3),
-        told=np.ones(nodes * fixed.arms),
+        told=np.tile((1.0, 0.5), (nodes * fixed.arms, 1)),
+        leaf=counts(nodes),
+        leaves=counts(nodes, 3),
+        leaf_told=np.tile((1.0, 0.5), (nodes, 1)),
         single=np.zeros(cells),
         order=np.arange(cells),
         picks=counts(cells),
@@ -97,15 +109,19 @@ def tallies_for(state: State, fixed: Constants) -> Tallies:
 def fixed_for(experiment: Experiment, population: int, *, nodes: int) -> Fixed:
     """Return what stands still while people of a population come, with room for so many nodes."""
     asked = menu(experiment, population=population, logged=population > 0)
+    of_rewards = menu(experiment, population=0, logged=False, audits=True)
     axes, divisions = (None, *range(experiment.dimension)), _divisions(experiment)
     return Fixed(
         constants=constants(experiment),
         kinds=np.array(asked.kinds),
         bounds=np.array(asked.bounds),
+        reward_kinds=np.array(of_rewards.kinds, dtype=np.int64),
+        reward_bounds=np.array(of_rewards.bounds, dtype=np.int64),
         variants=np.array([divisions.index(parts_of(experiment, axis)) for axis in axes]),
         mechanisms=mechanisms(experiment, population, nodes=nodes),
         target_mechanisms=mechanisms(experiment, 0, nodes=nodes),
         halves=divisions.index(2) if 2 in divisions else 0,
+        leaf_mechanisms=_leaf_mechanisms(experiment.epsilon, nodes),
         reward_mechanism=one_cell_record(experiment, 0),
         place_mechanism=one_cell_record(experiment, population),
         thresholds=np.array(THRESHOLDS),
@@ -131,6 +147,14 @@ def _mechanisms(epsilon: float, cells: int, divisions: tuple[int, ...]) -> Recor
     for variant, parts in enumerate(divisions):
         for whole in range(1, cells + 1):
             table[variant, whole] = mechanism_record(cell_mechanism(epsilon, whole, parts=parts))
+    return table
+
+
+@lru_cache(maxsize=64)
+def _leaf_mechanisms(epsilon: float, nodes: int) -> Records:
+    table = np.zeros(nodes + 1, dtype=MECHANISM).view(np.recarray)
+    for bins in range(1, nodes + 1):
+        table[bins] = mechanism_record(all_bins_mechanism(epsilon, bins))
     return table
 
 

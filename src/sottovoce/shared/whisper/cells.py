@@ -14,6 +14,8 @@ that over all rows the answers measure each level by itself (``pattern_sign``).
 People who have no cell of their own (their bin is settled, or their logged arm was dropped) answer
 too. At a small ε they send noise (the mechanism's null). At a larger one they are in one cell more,
 "elsewhere", which nobody reads: naming a cell that nobody reads adds less noise to the others.
+
+Where settled bins have cells, too, everybody has one, and there is no "elsewhere".
 """
 
 from collections.abc import Mapping
@@ -59,6 +61,11 @@ def cell_mechanism(epsilon: float, cells: int, *, parts: int) -> CellMechanism:
     return CellMechanism(whole, parts=1, elsewhere=True)
 
 
+def all_bins_mechanism(epsilon: float, bins: int) -> CellMechanism:
+    """Return the mechanism for questions in which every bin has a cell, settled or not."""
+    return CellMechanism(signed_subset(epsilon, bins), parts=1, elsewhere=False)
+
+
 def parts_of(experiment: Experiment, axis: int | None) -> int:
     """Return how many parts a bin may have as cells along an axis.
 
@@ -83,10 +90,13 @@ class CellLayout:
     whole: int
     experiment: Experiment
     population: int
+    settled: bool
 
     def mechanism(self, axis: int | None) -> CellMechanism:
         """Return the mechanism for a question about an axis, or about none."""
         epsilon = self.experiment.populations[self.population].epsilon
+        if self.settled:
+            return all_bins_mechanism(epsilon, self.whole)
         return cell_mechanism(epsilon, self.whole, parts=parts_of(self.experiment, axis))
 
     @property
@@ -109,22 +119,33 @@ class CellLayout:
         return {cell: index for index, cell in enumerate(cells)}
 
 
-def cell_layout(release: Release, *, population: int, by_arm: bool) -> CellLayout | None:
-    """Lay out the cells for a population; None where everything is settled."""
-    key = (CellLayout, population, by_arm)
+def cell_layout(
+    release: Release, *, population: int, by_arm: bool, settled: bool = False
+) -> CellLayout | None:
+    """Lay out the cells for a population; None where everything is settled.
+
+    settled: whether settled bins have a cell, too.
+    """
+    key = (CellLayout, population, by_arm, settled)
     if key not in release.derived:
+        bins = release.bins if settled else release.contested
         release.derived[key] = lay_out(
-            release.contested, release.experiment, population=population, by_arm=by_arm
+            bins, release.experiment, population=population, by_arm=by_arm, settled=settled
         )
     found: CellLayout | None = release.derived[key]
     return found
 
 
 def lay_out(
-    bins: tuple[BinPolicy, ...], experiment: Experiment, *, population: int, by_arm: bool
+    bins: tuple[BinPolicy, ...],
+    experiment: Experiment,
+    *,
+    population: int,
+    by_arm: bool,
+    settled: bool = False,
 ) -> CellLayout | None:
-    """Lay out the cells of some contested bins."""
+    """Lay out the cells of some bins."""
     cells = sum(len(policy.live) if by_arm else 1 for policy in bins)
     if cells == 0:
         return None
-    return CellLayout(bins, by_arm, cells, experiment, population)
+    return CellLayout(bins, by_arm, cells, experiment, population, settled)

@@ -12,6 +12,8 @@ of the last column:
     MASS             served        bins         1                      p
     RANKED           served        bins         2y-1                   p·(2f_k - 1)
     REWARD           served        everybody    2y-1                   2r - 1, r the mean reward
+    BIN_REWARD       served        all bins     2y-1                   p·(2·Σ_k s_k·f_k - 1)
+    BIN_MASS         served        all bins     1                      p
     SCALE            served        everybody    ±1, + at or above t    1 - 2F(t)
     LOGGED_SCALE     logged rows   everybody    ±1, + at or above t    1 - 2F(t)
     OUTCOME          logged rows   bins × arms  2y-1                   p·π_k·(2f_k - 1)
@@ -26,7 +28,11 @@ question of its own, LOGGED_LEVEL, measures how good both are.
 
 Where there are auxiliary populations, some of the target's people are asked for REWARD, whether or
 not their bin is contested: does the policy bring them what those populations promise? The release
-says how many are asked.
+says how many are asked. A further public coin divides them. Most tell in which bin they are, too:
+BIN_REWARD, with s_k the chance of an arm on offer, and BIN_MASS. Settled bins have cells there, so
+that everybody has one: the mechanism is the plain one for as many cells as there are bins, without
+"elsewhere". Where there is one bin, where arms are public and where learners are certified, all of
+them are asked for REWARD.
 
 At first, some people and rows are asked where they are along an axis of numbers: is their position
 below a public threshold t, or not (``thresholds.py``)? F(t) is the share of people below it. The
@@ -39,13 +45,16 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from sottovoce.shared.errors import Rejection, ReportRejected, must
 from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.whisper import Whisper
 from sottovoce.shared.whisper.axes import slots_of
 from sottovoce.shared.whisper.thresholds import THRESHOLDS
 from sottovoce.shared.whisper.tuning import (
+    BIN_MASS_SHARE,
+    BIN_REWARD_SHARE,
     COUNT_SHARE,
     COUNT_SHARE_UNKNOWN,
     LEVEL_SHARE,
@@ -68,10 +77,13 @@ class Kind(IntEnum):
     LOGGED_LEVEL = 7
     SCALE = 8
     LOGGED_SCALE = 9
+    BIN_REWARD = 10
+    BIN_MASS = 11
 
 
 # What follows are plain numbers, so that the lab can compile what reads the table.
-EVERYBODY, BINS, BIN_ARMS = range(3)  # cells: one for all; of each bin; of each arm in each bin
+# cells: one for all; of each contested bin; of each arm in each of those; of each bin there is
+EVERYBODY, BINS, BIN_ARMS, ALL_BINS = range(4)
 # value: 1; 2y-1; that with a minus for the second arm; whether a position is at or above t
 ONE, OUTCOME, SIGNED_OUTCOME, POSITION = range(4)
 # measured: p; p·π_k; a linear function of the rewards; where people are
@@ -86,16 +98,20 @@ class Entry(NamedTuple):
 
     kind: its number. name: what people call it.
     logged: who is asked: rows of a log, or people who are served.
-    cells: EVERYBODY, BINS or BIN_ARMS.
+    cells: EVERYBODY, BINS, BIN_ARMS or ALL_BINS.
     value: ONE, OUTCOME, SIGNED_OUTCOME or POSITION.
     measures: PEOPLE, ROWS, REWARDS or PLACES.
     first, second: the linear function of g = f - 1/2 that a cell measures, but for the share of
         the people in it: first·g_first + second·g_second; of logged rows, twice that. The one cell
-        of REWARD has everybody: there it is the mean reward, whatever the arm.
+        of REWARD has everybody: there it is the mean reward, whatever the arm. Where a cap makes
+        the chances s of the two unequal, and nobody is thinned, it is 2·s times that.
     share: how many people of SHARES are asked, or REST, or BY_RELEASE.
     share_unknown: the same, of a log whose behaviour is not known; None for no difference.
     arms: which experiments ask it, by their number of arms: ANY, TWO or MORE.
     public: whether it is asked where arms are public; None for both.
+    certified: whether it is asked where arms are dropped with proof; None for both.
+    audits: whether it is asked of those alone who are asked for their reward (``reward_share`` of a
+        release); share is then of them.
     """
 
     kind: int
@@ -110,6 +126,8 @@ class Entry(NamedTuple):
     share_unknown: int | None = None
     arms: int = ANY
     public: bool | None = None
+    certified: bool | None = None
+    audits: bool = False
 
     @property
     def ranked(self) -> bool:
@@ -127,6 +145,11 @@ class Entry(NamedTuple):
         """Whether each arm of a bin has a cell of its own."""
         return self.cells == BIN_ARMS
 
+    @property
+    def settled(self) -> bool:
+        """Whether settled bins have a cell, too."""
+        return self.cells == ALL_BINS
+
 
 def _served(kind: Kind, cells: int, value: int, measures: int, share: int, **more: Any) -> Entry:
     more = {"first": 0.0, "second": 0.0, **more}
@@ -137,12 +160,19 @@ def _logged(kind: Kind, cells: int, value: int, measures: int, share: int, **mor
     return _served(kind, cells, value, measures, share, **more)._replace(logged=True)
 
 
+def _of_all_bins(kind: Kind, value: int, measures: int, share: int, **more: Any) -> Entry:
+    more = {"public": False, "certified": False, "audits": True, **more}
+    return _served(kind, ALL_BINS, value, measures, share, **more)
+
+
 TABLE: tuple[Entry, ...] = (
     _served(Kind.MASS, BINS, ONE, PEOPLE, MASS_SHARE),
     _served(Kind.LEVEL, BINS, OUTCOME, REWARDS, LEVEL_SHARE, first=1, second=1, public=False),
     _served(Kind.CONTRAST, BINS, SIGNED_OUTCOME, REWARDS, REST, first=1, second=-1, public=False),
     _served(Kind.RANKED, BINS, OUTCOME, REWARDS, REST, first=2, public=True),
-    _served(Kind.REWARD, EVERYBODY, OUTCOME, REWARDS, BY_RELEASE),
+    _of_all_bins(Kind.BIN_REWARD, OUTCOME, REWARDS, BIN_REWARD_SHARE, first=1, second=1),
+    _of_all_bins(Kind.BIN_MASS, ONE, PEOPLE, BIN_MASS_SHARE),
+    _served(Kind.REWARD, EVERYBODY, OUTCOME, REWARDS, REST, audits=True),
     _served(Kind.SCALE, EVERYBODY, POSITION, PLACES, BY_RELEASE),
     _logged(Kind.LOGGED_SCALE, EVERYBODY, POSITION, PLACES, BY_RELEASE),
     _logged(Kind.COUNT, BIN_ARMS, ONE, ROWS, COUNT_SHARE, share_unknown=COUNT_SHARE_UNKNOWN),
@@ -158,14 +188,16 @@ TABLE: tuple[Entry, ...] = (
 def questions_of(experiment: Experiment) -> dict[int, Entry]:
     """Return the questions that an experiment asks, by kind, in the order of the table."""
     if "questions" not in experiment.derived:
-        public = experiment.settings.arms_are_public
+        settings = cast(Whisper, experiment.settings)
+        public, certified = settings.public_arms, settings.guarantee == "certified"
         counts = (ANY, TWO if len(experiment.arms) == 2 else MORE)
         experiment.derived["questions"] = {
             entry.kind: entry
             for entry in TABLE
             if entry.arms in counts
             and entry.public in (None, public)
-            and (entry.measures != REWARDS or entry.share != BY_RELEASE or experiment.audited)
+            and entry.certified in (None, certified)
+            and (not entry.audits or experiment.audited)
             and (entry.measures != PLACES or any(axis.levels == 0 for axis in experiment.axes))
         }
     found: dict[int, Entry] = experiment.derived["questions"]
@@ -179,13 +211,16 @@ class Menu(NamedTuple):
     bounds: tuple[int, ...]
 
 
-def menu(experiment: Experiment, *, population: int, logged: bool) -> Menu:
-    """Return what a population's people are asked, but for what each release says the share of."""
+def menu(experiment: Experiment, *, population: int, logged: bool, audits: bool = False) -> Menu:
+    """Return what a population's people are asked, but for what each release says the share of.
+
+    audits: of those who are asked for their reward.
+    """
     known = experiment.populations[population].behaviour is not None
     kinds, bounds, asked, rest = [], [], 0, []
     for entry in questions_of(experiment).values():
         share = entry.share if known or entry.share_unknown is None else entry.share_unknown
-        if entry.logged != logged or share == BY_RELEASE:
+        if (entry.logged, entry.audits) != (logged, audits) or share == BY_RELEASE:
             continue
         if share == REST:
             rest.append(int(entry.kind))
@@ -231,13 +266,15 @@ def _first_numbers(experiment: Experiment) -> tuple[int, ...]:
     """Return the first number of each kind, and one beyond the last.
 
     Most kinds have a number for each pattern. Those about places have one for each threshold of
-    each axis.
+    each axis. Those about all bins are about no axis, and have one.
     """
     if "numbers" not in experiment.derived:
         patterns = slots_of(experiment).patterns[-1]
         places = experiment.dimension * len(THRESHOLDS)
-        kinds = range(1 + max(entry.kind for entry in TABLE))
-        counts = (places if _is_about_places(kind) else patterns for kind in kinds)
+        counts = [patterns] * (1 + max(entry.kind for entry in TABLE))
+        for entry in TABLE:
+            if entry.measures == PLACES or entry.settled:
+                counts[entry.kind] = 1 if entry.settled else places
         experiment.derived["numbers"] = tuple(accumulate(counts, initial=0))
     found: tuple[int, ...] = experiment.derived["numbers"]
     return found
