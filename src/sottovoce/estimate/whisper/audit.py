@@ -1,10 +1,10 @@
 """The audit: does the policy do what the learner expects of it? The target's own people say so.
 
 Bins that auxiliary data has settled are never compared again: nobody there gets another arm. But
-some of the people who are served, in any bin, are asked for their reward. Part of them are asked for
-nothing else (``REWARD``): one cell for everybody makes that a precise question even at a small ε,
-and it needs no experiment on anyone. Where auxiliary data is about other people than it seems, they
-get less than promised. The others tell of their bin, which it learns from (``BIN_REWARD``).
+some of the people who are served, in any bin, are asked for their reward. A part of them are asked
+for nothing else (``REWARD``). One cell for everybody makes that a precise question even at a small
+ε, and it needs no experiment on anyone. Where auxiliary data is about other people than it seems,
+they get less than promised. The others tell it for their bin (``BIN_REWARD``).
 
 The learner says how many are asked. People in a settled bin have nothing to tell of arms: where
 nearly all bins are settled before it is clear whether rightly so, nearly all people are asked.

@@ -223,7 +223,11 @@ def crowds_of(
     half_settled = Scene(release_of(small, cuts={"": 0}, contested="0"))
     yield "served", half_settled, people
     yield "logged rows", half_settled, [*rows, *beyond]
-    sources = release_of(experiment_of(settings, epsilon, sources=True), cuts={}, contested="")
+    crowded = experiment_of(settings, epsilon, sources=True)
+    sources = release_of(crowded, cuts={}, contested="")
+    for scene in _scenes(crowded, cuts={"": 0}, contested="0"):
+        settled = [Person(HIGH, None, reward) for reward in (1.0, 0.0, None)]
+        yield "served, with sources", scene, [*people, *settled]
     far_row = Person(HIGH, "a", 1.0, True)
     yield "rows of a source with ε/2", Scene(sources, 1), [*rows, far_row]
     for scene in _scenes(small, cuts={"": 0}, contested="0", scales=TAIL):
