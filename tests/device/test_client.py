@@ -291,7 +291,7 @@ NONSENSE: list[Callable[[bytes], Response]] = [
     lambda _: Response(200, {}, b"<html>Welcome to the hotel</html>"),
     lambda _: Response(200, {}, b"[" * 100_000),
     lambda _: Response(200, {}, b"{}"),
-    lambda _: Response(200, {}, b'{"sottovoce":4,"kind":"release","key":3}'),
+    lambda _: Response(200, {}, b'{"sottovoce":5,"kind":"release","key":3}'),
     lambda _: Response(200, {}, b"\xff\xfe\x00"),
     lambda good: Response(200, {"content-encoding": "gzip"}, gzip.compress(good)[:-20]),
     lambda _: Response(200, {"content-encoding": "gzip"}, b"\x1f\x8b nonsense"),

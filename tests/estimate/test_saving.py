@@ -43,10 +43,10 @@ def test_a_truncated_state_is_refused() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("sottovoce", 1, "the version of a saved learner must be 9; got 1"),
-        ("sottovoce", 2, "the version of a saved learner must be 9; got 2"),
-        ("sottovoce", 3, "the version of a saved learner must be 9; got 3"),
-        ("sottovoce", None, "the version of a saved learner must be 9; got None"),
+        ("sottovoce", 1, "the version of a saved learner must be 10; got 1"),
+        ("sottovoce", 2, "the version of a saved learner must be 10; got 2"),
+        ("sottovoce", 9, "must be 10; got 9; resume it with the sottovoce that saved it"),
+        ("sottovoce", None, "the version of a saved learner must be 10; got None"),
         ("kind", "release", "must say so in 'kind'"),
         ("rewards", [[0.0]], "must be complete and consistent"),
         ("users", None, "must be complete and consistent"),

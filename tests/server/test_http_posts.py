@@ -144,7 +144,7 @@ def test_each_reason_has_its_status(server: LocalServer, report: bytes, kind: st
         spoiled += [
             (b"rubbish rubbish", 400, "malformed"),
             (report[:20], 400, "truncated"),
-            (report[:2] + b"\5" + report[3:], 400, "newer wire version"),
+            (report[:2] + b"\6" + report[3:], 400, "newer wire version"),
             (numbers(of_numbers, nan, 0.5), 422, "not finite"),
         ]
     before = [server.store.length(each.fingerprint) for each in (WHISPER, LDPMAB)]
@@ -159,7 +159,7 @@ def test_each_reason_of_json_has_its_status(server: LocalServer, report: bytes) 
     table = json.loads(as_json(report))
     of_numbers = json.loads(as_json(report_for(release_of(server, LDPMAB))))
     for change, status, reason in [
-        ({"sottovoce": 5}, 400, "newer wire version"),
+        ({"sottovoce": 6}, 400, "newer wire version"),
         ({"sottovoce": 2}, 400, "malformed"),
         ({"nonce": table["nonce"].upper() + "Z"}, 400, "malformed"),
         ({"reward": 1}, 400, "malformed"),

@@ -48,7 +48,7 @@ def test_a_batch_in_json_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_refusal_says_the_rule_and_not_what_came() -> None:
     body = b'{"sottovoce": 61, "kind": "report"}'  # an age, where the version should be
-    with pytest.raises(RequestFailed, match="the wire version must be at most 4") as failed:
+    with pytest.raises(RequestFailed, match="the wire version must be at most 5") as failed:
         reports_in(request("application/json"), body, SETTINGS, batch=False)
     assert "61" not in str(failed.value)
 
@@ -104,7 +104,7 @@ def test_an_experiment_that_cannot_be_read_does_not_stop_the_others(
     store.migrate()
     first = wire.release_to_json(sv.Learner(of).release())
     text = canonical_json(of.to_table()).decode()
-    old = first.replace('"sottovoce":4', '"sottovoce":3')
+    old = first.replace('"sottovoce":5', '"sottovoce":4')
     store.add_experiment("0123456789abcdef", text, old)
     store.add_experiment("fedcba9876543210", '{"arms": 3}', old)
     store.add_experiment(of.fingerprint, text, first)

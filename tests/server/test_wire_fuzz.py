@@ -216,7 +216,7 @@ class Fuzzer:
             return [spoil(rng, one)]
         if way < 0.72:
             return [
-                rng.choice([b"", b"sv\x04\x01", b"sv\x04\x03"]) + rng.randbytes(rng.randrange(99))
+                rng.choice([b"", b"sv\x05\x01", b"sv\x05\x03"]) + rng.randbytes(rng.randrange(99))
             ]
         if way < 0.90:
             return self._from_json(one, other)

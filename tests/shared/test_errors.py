@@ -38,9 +38,9 @@ def test_an_error_can_go_from_one_process_to_another() -> None:
     ("text", "requirement"),
     [
         (b"61.73", "a report must be a JSON object"),
-        (b'{"sottovoce": 61}', "the wire version must be at most 4; upgrade sottovoce"),
+        (b'{"sottovoce": 61}', "the wire version must be at most 5; upgrade sottovoce"),
         (
-            b'{"sottovoce": 4, "kind": "report", "payload": 61.73}',
+            b'{"sottovoce": 5, "kind": "report", "payload": 61.73}',
             "a report's payload must be a list of numbers",
         ),
     ],

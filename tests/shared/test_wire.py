@@ -44,7 +44,7 @@ def test_releases_survive_bytes_and_json(reports: int, seed: int, preset: Any) -
 
 def test_the_bytes_of_a_report_are_as_documented() -> None:
     assert wire.report_to_bytes(REPORT) == (
-        b"sv\x04\x01"
+        b"sv\x05\x01"
         + bytes(range(12))
         + struct.pack("<H", 1)
         + bytes(range(16))
@@ -78,28 +78,31 @@ def test_a_release_that_is_nested_deeply_is_refused(key: str, depth: int) -> Non
 
 
 def test_a_newer_wire_version_is_refused_and_says_so() -> None:
-    newer = b"sv\x05" + wire.report_to_bytes(REPORT)[3:]
-    text = wire.report_to_json(REPORT).replace('"sottovoce": 4', '"sottovoce": 5')
+    newer = b"sv\x06" + wire.report_to_bytes(REPORT)[3:]
+    text = wire.report_to_json(REPORT).replace('"sottovoce": 5', '"sottovoce": 6')
     readers: list[tuple[Any, Any]] = [
         (wire.report_from_bytes, newer),
         (wire.report_from_json, text),
     ]
     for read, data in readers:
-        with pytest.raises(sv.WireError, match="wire version must be at most 4; got 5") as caught:
+        with pytest.raises(sv.WireError, match="wire version must be at most 5; got 6") as caught:
             read(data)
         assert caught.value.reason is sv.Rejection.NEWER_WIRE
 
 
-@pytest.mark.parametrize("version", [0, 1, 2, 3])
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
 def test_an_older_wire_version_is_refused(version: int) -> None:
-    """Version 3 knew no scales: bins would be others.
+    """What it says would be misread.
 
-    Version 2 asked about each axis equally often, and knew no sets: it would be misread."""
+    Version 4 asked nobody about all bins. Version 3 knew no scales: bins would be others. Version 2
+    asked about each axis equally often, and knew no sets.
+    """
+    told = f"at least 5; got {version}; upgrade what sent it"
     data = b"sv" + bytes([version]) + wire.report_to_bytes(REPORT)[3:]
-    text = wire.report_to_json(REPORT).replace('"sottovoce": 4', f'"sottovoce": {version}')
+    text = wire.report_to_json(REPORT).replace('"sottovoce": 5', f'"sottovoce": {version}')
     readers: list[tuple[Any, Any]] = [(wire.report_from_bytes, data), (wire.report_from_json, text)]
     for read, message in readers:
-        with pytest.raises(sv.WireError, match=f"at least 4; got {version}") as caught:
+        with pytest.raises(sv.WireError, match=told) as caught:
             read(message)
         assert caught.value.reason is sv.Rejection.MALFORMED
 
@@ -212,7 +215,7 @@ def test_a_release_with_a_bad_policy_is_refused(key: str, value: object, message
         wire.release_from_json(json.dumps(table))
 
 
-@given(st.binary(max_size=200), st.sampled_from([b"", b"sv\x04\x01", b"sv\x04\x03"]))
+@given(st.binary(max_size=200), st.sampled_from([b"", b"sv\x05\x01", b"sv\x05\x03"]))
 def test_any_bytes_at_all_are_read_or_refused(data: bytes, head: bytes) -> None:
     for read in (wire.report_from_bytes, wire.batch_from_bytes):
         try:

@@ -204,7 +204,7 @@ def test_devices_answer_as_the_specification_says(
         assert cell is not None
         # A value of 0 is a sign at random.
         assert values[cell] == value or (value == 0 and values[cell] != 0)
-        if question.kind not in spec.PLACES:
+        if question.kind not in (*spec.PLACES, *spec.ALL_BINS):
             parts.add(question.mechanism.parts)
             rows.add(question.row)
     assert parts == ({1} if certified else {1, 2, 3, 4} if gaps else {1, 2}) - (
@@ -212,7 +212,8 @@ def test_devices_answer_as_the_specification_says(
     )
     assert rows == ({0, 1, 2, 3} if gaps and certified else {0})
     if not logged:
-        assert set(kinds) == {"CONTRAST", "LEVEL", "MASS", "REWARD", "SCALE"}
+        of_bins = set() if certified else {"BIN_REWARD", "BIN_MASS"}
+        assert set(kinds) == {"CONTRAST", "LEVEL", "MASS", "REWARD", "SCALE"} | of_bins
     else:
         assert set(kinds) == {"COUNT", "OUTCOME", "LOGGED_SCALE"} | (
             {"LOGGED_LEVEL"} if arms == 2 else set()
@@ -235,7 +236,7 @@ def test_contexts_with_gaps_and_their_questions_are_as_the_specification_says() 
         report = spec.read_report(wire.report_to_bytes(device.report(reward=1.0)))
         assert report.question is not None
         asked.add(spec.asked(table, report.question, report.population).kind)
-    assert asked == {"CONTRAST", "LEVEL", "MASS", "REWARD", "SCALE"}
+    assert asked - {"BIN_MASS"} == {"CONTRAST", "LEVEL", "MASS", "REWARD", "SCALE", "BIN_REWARD"}
 
 
 def test_a_release_that_spells_out_a_flag_is_not_the_one_form() -> None:
@@ -251,6 +252,8 @@ def test_a_release_that_spells_out_a_flag_is_not_the_one_form() -> None:
     ("who", "arms", "epsilon", "gaps"),
     [
         ("target", 3, 1.0, False),
+        ("four bins", 3, 1.0, False),
+        ("four bins", 2, 8.0, True),
         ("known", 2, 1.0, False),
         ("unknown", 3, 1.0, False),
         ("unknown", 2, 2.0, False),
@@ -276,7 +279,7 @@ def test_questions_are_drawn_as_the_specification_says(
         ],
         method=sv.Whisper(public_arms=public),
     )
-    release = sv.Learner(a_log).release()
+    release = split_release(a_log) if who == "four bins" else sv.Learner(a_log).release()
     # Some axes more often than others, and one not at all.
     about = [0, 100, 200, *[30] * (a_log.dimension - 3)]
     release = replace(release, ask=(1024 - sum(about), *about))
@@ -300,11 +303,14 @@ def test_questions_are_drawn_as_the_specification_says(
     assert set(counts) <= set(shares)
     count = len(spec.patterns_of(table["experiment"]))
     assert count == (1 + 8 + 4 + 4 + 4 if gaps else 1 + 3)
-    about_places = {number for number in shares if number >= 8 * count}
+    beyond = spec.first_about_all_bins(table["experiment"])
+    about_bins = {number for number in shares if number >= beyond}
+    assert len(about_bins) == (2 if who == "four bins" else 0)
+    about_places = {number for number in shares if number >= 8 * count} - about_bins
     assert len(about_places) == len(release.thresholds) - release.thresholds.count(0) > 0
-    others = shares.keys() - about_places
+    others = shares.keys() - about_places - about_bins
     kinds = [{number for number in others if number // count == kind} for kind in range(8)]
-    kinds += [about_places, *({number} for number in about_places)]
+    kinds += [about_places, *({number} for number in (*about_places, *about_bins))]
     patterns = [{number for number in others if number % count == each} for each in range(count)]
     for numbers in (*kinds, *patterns):
         share = float(sum(shares[number] for number in numbers))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 KINDS = ["CONTRAST", "LEVEL", "MASS", "OUTCOME", "COUNT", "RANKED", "REWARD", "LOGGED_LEVEL"]
 PLACES = ["SCALE", "LOGGED_SCALE"]
+ALL_BINS = ["BIN_REWARD", "BIN_MASS"]
 TAIL = [1, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768]
 THRESHOLDS = [t / 2048 for t in [*TAIL, 1024, *(2048 - t for t in reversed(TAIL))]]
 
@@ -39,7 +40,7 @@ def number(data: bytes) -> int:
 
 
 def read_report(data: bytes) -> Report:
-    assert data[:3] == b"sv\x04"
+    assert data[:3] == b"sv\x05"
     common = (data[4:16].hex(), number(data[16:18]), data[18:34].hex())
     if data[3] == 1:
         doubles = data[38:]
@@ -62,7 +63,7 @@ def read_double(data: bytes) -> float:
 
 
 def read_batch(data: bytes) -> list[bytes]:
-    assert data[:4] == b"sv\x04\x04"
+    assert data[:4] == b"sv\x05\x04"
     count = number(data[4:8])
     lengths = [number(data[8 + 4 * i : 12 + 4 * i]) for i in range(count)]
     starts = [8 + 4 * count + sum(lengths[:i]) for i in range(count + 1)]
@@ -277,10 +278,27 @@ class Asked(NamedTuple):
     mechanism: Mechanism | None
 
 
+def first_about_all_bins(experiment: dict[str, Any]) -> int:
+    places = len(PLACES) * len(THRESHOLDS) * len(levels_of(experiment))
+    return len(KINDS) * len(patterns_of(experiment)) + places
+
+
+def about_all_bins(release: dict[str, Any], kind: int) -> Asked:
+    experiment, paths = release["experiment"], [each["bin"] for each in release["bins"]]
+    assert len(paths) > 1
+    assert not experiment["method"]["public_arms"]
+    assert experiment["method"]["guarantee"] == "regret"
+    plain = Mechanism(len(paths), size_of(experiment["epsilon"], len(paths)), 1, elsewhere=False)
+    return Asked(ALL_BINS[kind], None, 0, False, [(path, None) for path in paths], plain)
+
+
 def asked(release: dict[str, Any], question: int, population: int) -> Asked:
     experiment = release["experiment"]
     patterns = patterns_of(experiment)
     about = question - len(KINDS) * len(patterns)
+    if question >= first_about_all_bins(experiment):
+        assert population == 0
+        return about_all_bins(release, question - first_about_all_bins(experiment))
     if about >= 0:
         axes, threshold = divmod(about, len(THRESHOLDS))
         place, along = divmod(axes, len(levels_of(experiment)))
@@ -351,7 +369,7 @@ def true_answer(
 ) -> tuple[int | None, float]:
     """Return the cell and the value of a person."""
     assert question.mechanism is not None
-    value = 1.0 if question.kind in ("MASS", "COUNT") else 2 * outcome - 1
+    value = 1.0 if question.kind in ("MASS", "COUNT", "BIN_MASS") else 2 * outcome - 1
     if question.kind == "REWARD":
         return 0, value
     point = point_of(release["experiment"], context)
@@ -398,8 +416,18 @@ def question_shares(
     shares: dict[int, Fraction] = {}
     left = Fraction(1)
     if not logged and population == 0 and release.get("reward_share", 0):
-        shares[KINDS.index("REWARD") * len(patterns)] = Fraction(release["reward_share"], 160)
-        left -= Fraction(release["reward_share"], 160)
+        told_it = Fraction(release["reward_share"], 160)
+        left -= told_it
+        method, of_reward = experiment["method"], {"REWARD": 160}
+        certified = method.get("guarantee") == "certified"
+        if len(release["bins"]) > 1 and not method["public_arms"] and not certified:
+            of_reward = {"BIN_REWARD": 77, "BIN_MASS": 19, "REWARD": 64}
+        for kind, share in of_reward.items():
+            if kind in ALL_BINS:
+                first = first_about_all_bins(experiment) + ALL_BINS.index(kind)
+            else:
+                first = KINDS.index(kind) * len(patterns)
+            shares[first] = told_it * Fraction(share, 160)
     told = [axis for axis, each in enumerate(release.get("thresholds", [])) if each]
     scale = left * Fraction(release.get("scale_share", 0), 160)
     for axis in told:

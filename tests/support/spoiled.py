@@ -36,7 +36,7 @@ def spoil(rng: random.Random, data: bytes) -> bytes:
         data[:-1],
         data[:-1] + rng.randbytes(1),
         b"sw" + data[2:],
-        data[:2] + b"\5" + data[3:],  # a newer wire version
+        data[:2] + b"\6" + data[3:],  # a newer wire version
         data[:2] + b"\2" + data[3:],  # an older one
         data[:2] + b"\0" + data[3:],
         data[:3] + bytes([rng.randrange(6)]) + data[4:],

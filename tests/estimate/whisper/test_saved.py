@@ -94,9 +94,9 @@ def test_the_state_to_be_damaged_is_sound() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("sottovoce", 1, "the version of a saved learner must be 9; got 1"),
-        ("sottovoce", 2, "the version of a saved learner must be 9; got 2"),
-        ("sottovoce", 3, "the version of a saved learner must be 9; got 3"),
+        ("sottovoce", 1, "the version of a saved learner must be 10; got 1"),
+        ("sottovoce", 2, "the version of a saved learner must be 10; got 2"),
+        ("sottovoce", 9, "must be 10; got 9; resume it with the sottovoce that saved it"),
         ("kind", "release", "must say so in 'kind'"),
         ("reports", [1], "its counts do not fit its populations"),
         ("reports", [-1, 5, 5], "its counts must not be negative"),

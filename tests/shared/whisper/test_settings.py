@@ -89,7 +89,7 @@ def test_settings_of_the_other_method_are_refused() -> None:
 def wired(bins: list[dict[str, Any]], *, public: bool = False) -> sv.Release:
     """A release of one split as it comes over the wire."""
     table = sv.Learner(whispering(public_arms=public)).release().to_table()
-    table |= {"cuts": {"": 0}, "sottovoce": 4, "kind": "release"}
+    table |= {"cuts": {"": 0}, "sottovoce": 5, "kind": "release"}
     table["bins"] = [{"bin": str(side), **entry} for side, entry in enumerate(bins)]
     return wire.release_from_json(canonical_json(table).decode())
 
@@ -290,7 +290,7 @@ def test_a_device_reports_on_1000_levels(epsilon: float) -> None:
         "sets": {"": list(range(0, 1000, 2))},
         "bins": [{"bin": path, **two} for path in "01"],
         "ask": [24, 900, 100],
-        "sottovoce": 4,
+        "sottovoce": 5,
         "kind": "release",
     }
     release = wire.release_from_json(canonical_json(table).decode())

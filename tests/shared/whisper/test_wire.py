@@ -43,7 +43,7 @@ def test_reports_survive_bytes_and_json(report: sv.Report) -> None:
 
 def test_the_bytes_of_a_report_are_as_documented() -> None:
     assert wire.report_to_bytes(REPORT) == (
-        b"sv\x04\x03"
+        b"sv\x05\x03"
         + bytes(range(12))
         + struct.pack("<H", 1)
         + bytes(range(16))
@@ -55,7 +55,7 @@ def test_the_bytes_of_a_report_are_as_documented() -> None:
 
 def test_the_json_of_a_report_is_as_documented() -> None:
     assert json.loads(wire.report_to_json(REPORT)) == {
-        "sottovoce": 4,
+        "sottovoce": 5,
         "kind": "report",
         "release": "000102030405060708090a0b",
         "population": 1,
@@ -200,10 +200,10 @@ def test_a_report_is_of_one_method_or_of_the_other(key: str) -> None:
 @given(st.binary(max_size=200))
 def test_any_bytes_at_all_are_read_or_refused(data: bytes) -> None:
     try:
-        report = wire.report_from_bytes(b"sv\x04\x03" + data)
+        report = wire.report_from_bytes(b"sv\x05\x03" + data)
     except sv.WireError:
         return
-    assert wire.report_to_bytes(report) == b"sv\x04\x03" + data
+    assert wire.report_to_bytes(report) == b"sv\x05\x03" + data
 
 
 @pytest.mark.parametrize("arms", [2, 255, 256, 300])
