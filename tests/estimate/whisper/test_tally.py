@@ -32,10 +32,9 @@ def test_a_noisier_report_is_worth_less_and_logged_ones_are_counted_apart(
     assert paid == pytest.approx((0, 10 * worth) if logged else (10 * worth, 0))
 
 
-@pytest.mark.parametrize(("checked", "trust"), [(0, 0.5), (1, 0.02)])
-def test_rows_count_for_less_once_the_target_had_its_say(checked: int, trust: float) -> None:
-    known = constants(unit_cube())
-    state = initial_state(known)
+def test_a_logged_row_counts_for_half_of_what_it_would_be_worth_as_one_of_the_target_s_people() -> (
+    None
+):
+    state = initial_state(constants(unit_cube()))
     state.totals[0].paid, state.totals[0].rows_paid = 30.0, 1000.0
-    state.totals[0].checked = checked
-    assert people_paid(state, known) == pytest.approx(30 + 1000 * trust)
+    assert people_paid(state) == pytest.approx(30 + 1000 * 0.5)

@@ -15,7 +15,12 @@ from sottovoce.shared.whisper.axes import pattern_sign, slots_of
 from sottovoce.shared.whisper.cells import CellLayout
 from sottovoce.shared.whisper.questions import ONE, SIGNED_OUTCOME, Entry, Question, questions_of
 from sottovoce.shared.whisper.thresholds import THRESHOLDS
-from sottovoce.shared.whisper.tuning import ASK, LOGGED_FEATURE_SHARE, SHARES
+from sottovoce.shared.whisper.tuning import (
+    ASK,
+    LOGGED_FEATURE_SHARE,
+    LOGGED_FEATURE_SHARE_APART,
+    SHARES,
+)
 
 
 def asked_kind(kinds: Sequence[int], bounds: Sequence[int], coin: int) -> int:
@@ -39,13 +44,13 @@ def whole_share_of_rows(parts: int, elsewhere: bool, whole: int) -> int:
     """Return how many logged rows are asked about no axis, beside ASK - whole about one.
 
     In a jump-start nobody waits for the arms to be compared, and bins are split by what axes show.
-    So at a small ε, where one question takes the place of another, most are asked about an axis.
+    So at a small ε, where one question takes the place of another, most are asked about an axis;
+    at a larger one, a quarter at least.
     """
     if parts == 2:
         return 0
-    if elsewhere:
-        return whole
-    return min(whole, (ASK - whole) * (SHARES - LOGGED_FEATURE_SHARE) // LOGGED_FEATURE_SHARE)
+    least = LOGGED_FEATURE_SHARE_APART if elsewhere else LOGGED_FEATURE_SHARE
+    return min(whole, (ASK - whole) * (SHARES - least) // least)
 
 
 def part_and_sign(position: float, middle: float, levels: int, row: int) -> tuple[int, int]:

@@ -21,6 +21,7 @@ from sottovoce.shared.whisper.tuning import (
     AUDIT_LEAST,
     REWARD_SHARE,
     REWARD_SHARE_FADING,
+    REWARD_SHARE_UNCHECKED,
     SHARES,
 )
 
@@ -95,6 +96,9 @@ def reward_share(state: "State", constants: "Constants") -> int:
     if not constants.audited or (state.totals[0].misled and constants.half_life == math.inf):
         return 0
     least = REWARD_SHARE if constants.half_life == math.inf else REWARD_SHARE_FADING
+    totals = state.totals[0]
+    if constants.half_life == math.inf and not totals.checked and totals.nodes > 1:
+        least = REWARD_SHARE_UNCHECKED
     if is_clear(state, constants) and constants.half_life == math.inf:
         return REWARD_SHARE
     nodes = state.totals[0].nodes

@@ -17,7 +17,7 @@ from sottovoce.estimate.whisper.measurement import bin_shares, measured, solve
 from sottovoce.estimate.whisper.relevance import log_evidence
 from sottovoce.estimate.whisper.state import Floats, Information
 from sottovoce.estimate.whisper.trust import is_trusted_on_approval
-from sottovoce.shared.whisper.tuning import BIAS_BINS, BIAS_SHARES, BIASES, REWARD_DEVIATION
+from sottovoce.shared.whisper.tuning import BIAS_BINS, BIAS_SHARES, BIASES
 
 if TYPE_CHECKING:
     from sottovoce.estimate.whisper.constants import Constants
@@ -59,9 +59,8 @@ def add_evidence(
     arms = constants.arms
     people = bin_shares(state, constants, node)
     told = Information(np.empty((arms, arms)), np.empty(arms))
-    precision, vector = np.zeros((arms, arms)), np.zeros(arms)
-    for a in range(arms):
-        precision[a, a] = 1.0 / REWARD_DEVIATION**2
+    # What all other bins say of this one counts, too: of a small bin rows alone say little.
+    precision, vector = state.prior.precision[node, 0].copy(), state.prior.vector[node, 0].copy()
     before, state.bias[node] = state.bias[node], 0.0  # what others say of their own people
     for m in range(1, len(people.share)):
         measured(state, node, m, 0, people, told)

@@ -16,7 +16,6 @@ from sottovoce.shared.whisper.tuning import (
     DEEPEST,
     FEW_MATTER,
     LOGGED_TRUST,
-    LOGGED_TRUST_CHECKED,
     PRIOR_SHARE,
     SLOPE_DEVIATION,
     SLOPE_DOUBT,
@@ -113,19 +112,13 @@ def decide(state: "State", constants: "Constants", node: int, estimate: BinEstim
     return Decision(live, best, challenger, statistic, boundary, axis, upper)
 
 
-def people_paid(state: "State", constants: "Constants") -> float:
+def people_paid(state: "State") -> float:
     """Return how many people have paid for comparisons so far, and what others are worth in them.
 
-    Rows count for more until the target's people had their say: nobody has paid for them, but what
-    they say may save the first people much.
+    Nobody has paid for logged rows, but what they say may save the first people much.
     """
-    paid: float = state.totals[0].paid + trust_in_rows(state) * state.totals[0].rows_paid
+    paid: float = state.totals[0].paid + LOGGED_TRUST * state.totals[0].rows_paid
     return paid
-
-
-def trust_in_rows(state: "State") -> float:
-    """Return how much logged rows count for, of what they would be worth as the target's people."""
-    return LOGGED_TRUST_CHECKED if state.totals[0].checked else LOGGED_TRUST
 
 
 def paid_for(state: "State", constants: "Constants", node: int, best: int, arm: int) -> float:
@@ -135,9 +128,9 @@ def paid_for(state: "State", constants: "Constants", node: int, best: int, arm: 
     half got the arm that loses.
     """
     late = best if state.entered[node, best, 0] > state.entered[node, arm, 0] else arm
-    before = state.entered[node, late, 0] + trust_in_rows(state) * state.entered[node, late, 1]
+    before = state.entered[node, late, 0] + LOGGED_TRUST * state.entered[node, late, 1]
     got = 2.0 * share_of(constants.caps, arm, best)
-    paid: float = got * (people_paid(state, constants) - before)
+    paid: float = got * (people_paid(state) - before)
     return paid
 
 

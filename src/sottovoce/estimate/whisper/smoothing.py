@@ -69,14 +69,15 @@ class Messages(NamedTuple):
 def smoothing_is_due(state: "State") -> bool:
     """Say whether enough reports have come to go through the tree again.
 
-    They grow anew from when an arm came or went.
+    They grow anew from when an arm came or went, and from when the target's people began to come:
+    what these say of auxiliary rows must not wait for as many reports as there were rows.
     """
     totals = state.totals[0]
     since = totals.reports - totals.smoothed
-    least = max(
-        SMOOTH_AFTER_GROWTH * (totals.reports - totals.amended),
-        SMOOTH_AFTER_PER_NODE * totals.nodes,
-    )
+    grown = totals.reports - totals.amended
+    if totals.target > 0.0:
+        grown = min(grown, totals.target)
+    least = max(SMOOTH_AFTER_GROWTH * grown, SMOOTH_AFTER_PER_NODE * totals.nodes)
     due: bool = since >= least
     return due
 

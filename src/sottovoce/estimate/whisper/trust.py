@@ -26,7 +26,6 @@ from sottovoce.shared.whisper.tuning import (
     CHANGED_ODDS,
     CHECKED_ERROR,
     NEW_WINDOW_ODDS,
-    REOPEN_ABOVE,
     RIGHT_SHORTFALL,
     WRONG_ODDS,
     WRONG_SHORTFALL,
@@ -124,7 +123,7 @@ def reopen(state: "State", constants: "Constants") -> None:
             variance = gap_variance(known.covariance, champion, k) + inside
             loss = to_come * expected_loss(gap, math.sqrt(variance))
             paid = paid_for(state, constants, node, champion, k)
-            if loss > REOPEN_ABOVE * max(gap, 0.0) * paid:
+            if loss > max(gap, 0.0) * paid:
                 state.live[node, k] = True
         best, rival = choose_pair(state.live[node], known.mean, known.covariance, constants.caps)
         if best != rival:
