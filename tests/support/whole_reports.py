@@ -12,7 +12,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import sottovoce as sv
-from factories import COUNT, LEVEL, LOGGED_LEVEL, MASS, Purse
+from factories import BIN_MASS, BIN_REWARD, COUNT, LEVEL, LOGGED_LEVEL, MASS, Purse
 from sottovoce.device import privatise
 from sottovoce.device import whisper as method
 from sottovoce.device.method import Secret
@@ -38,7 +38,7 @@ MODULES = {
 
 # Other shares, for fewer ways to follow. The questions are the same. Axes always have these.
 FEW = 4
-FEW_SHARES = {MASS: 1, LEVEL: 1, COUNT: 1, LOGGED_LEVEL: 1}
+FEW_SHARES = {MASS: 1, LEVEL: 1, COUNT: 1, LOGGED_LEVEL: 1, BIN_REWARD: 1, BIN_MASS: 1}
 FEW_UNKNOWN = {COUNT: 2}
 
 

@@ -71,6 +71,9 @@ MOSTLY: Axes = {None: Fraction(2, 5), 0: Fraction(2, 5), 1: Fraction(1, 5)}
 ALWAYS: Axes = {0: Fraction(2, 3), 1: Fraction(1, 3)}
 
 
+ABOUT_REWARDS = (Kind.REWARD, Kind.BIN_REWARD, Kind.BIN_MASS)
+
+
 @pytest.fixture
 def uneven(monkeypatch: pytest.MonkeyPatch) -> tuple[int, ...]:
     """Shares of 8 instead of 1024, for fewer ways to follow."""
@@ -116,7 +119,16 @@ def test_questions_are_drawn_in_their_public_shares(
     release = four_bins(ask=uneven, **settings)
     law = law_of(monkeypatch, lambda: draw_question(release, population=population, logged=logged))
     # Of 160 of the target's people who are served, 24 are asked how it went.
-    rewards = {} if population or logged else {Question(Kind.REWARD): Fraction(24, 160)}
+    # Where arms are private and nothing is proved, 77 of 160 of these tell it for their bin, and 19
+    # their bin alone.
+    of_bins = {Kind.REWARD: 64, Kind.BIN_REWARD: 77, Kind.BIN_MASS: 19}
+    if settings.keys() & {"public_arms", "guarantee"}:
+        of_bins = {Kind.REWARD: 160}
+    rewards = {
+        Question(kind): Fraction(24, 160) * Fraction(share, 160)
+        for kind, share in of_bins.items()
+        if not population and not logged
+    }
     assert law == rewards | {
         Question(kind, axis): kinds[kind] * axes[axis] * (1 - sum(rewards.values()))
         for kind in kinds
@@ -138,15 +150,16 @@ def test_as_many_are_asked_how_it_went_as_the_release_says(
         )
 
     law = law_with(release, 0, False)
-    assert law.pop(Question(Kind.REWARD), 0) == Fraction(share, 160)
+    told = [law.pop(Question(kind), Fraction(0)) for kind in ABOUT_REWARDS]
+    assert told == [Fraction(share, 160) * each / 160 for each in (64, 77, 19)]
     without = law_with(usual, 0, False)
-    assert Question(Kind.REWARD) not in without
+    assert not {Question(kind) for kind in ABOUT_REWARDS} & without.keys()
     left = 1 - Fraction(share, 160)
     assert law == {question: left * chance for question, chance in without.items() if left}
     # Nobody else is asked so, and nothing changes for them.
     for population, logged in [(0, True), (1, False), (1, True), (2, True)]:
         law = law_with(release, population, logged)
-        assert Question(Kind.REWARD) not in law
+        assert not {Question(kind) for kind in ABOUT_REWARDS} & law.keys()
         assert law == law_with(usual, population, logged)
 
 

@@ -12,6 +12,8 @@ import pytest
 import sottovoce as sv
 from factories import (
     ASK,
+    BIN_MASS,
+    BIN_REWARD,
     CONTEXT,
     CONTRAST,
     COUNT,
@@ -33,7 +35,7 @@ from sottovoce.device.whisper.answer import true_answer
 from sottovoce.shared import wire
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.whisper.cells import CellLayout, cell_layout
-from sottovoce.shared.whisper.questions import TABLE, Kind, Question
+from sottovoce.shared.whisper.questions import TABLE, Kind, Question, question_of
 
 
 def people_with_weights() -> list[tuple[tuple[float, ...], Fraction]]:
@@ -54,6 +56,7 @@ BEHAVIOUR = {
 LOGGED = (Kind.OUTCOME, Kind.COUNT, Kind.LOGGED_LEVEL)
 # Their one cell is in test_reward_privacy.py and test_scale_privacy.py.
 OF_EVERYBODY = (Kind.REWARD, Kind.SCALE, Kind.LOGGED_SCALE)
+OF_ALL_BINS = (Kind.BIN_REWARD, Kind.BIN_MASS)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
@@ -71,10 +74,12 @@ def test_the_means_of_the_answers_are_those_of_the_table(
     logged = kind in LOGGED
     # Of two arms one cell tells how they differ; only their counts have a cell each.
     by_arm = kind == Kind.COUNT or (kind == Kind.OUTCOME and arms == 3)
-    layout = cell_layout(release, population=0, by_arm=by_arm)
+    layout = cell_layout(release, population=0, by_arm=by_arm, settled=kind in OF_ALL_BINS)
     assert layout is not None
     rankings = [*itertools.permutations(range(arms))] if kind == Kind.RANKED else [()]
     axes = (0, 1) if layout.halves.parts == 2 else (None, 0)
+    if kind in OF_ALL_BINS:
+        axes = (None,)
     for axis, ranking in itertools.product(axes, rankings):
         means: Counter[int | None] = Counter()
         for point, weight in people_with_weights():
@@ -108,7 +113,7 @@ def expected_means(
     expected: Counter[int] = Counter()
     behaviour = BEHAVIOUR[len(release.experiment.arms)]
     place = -1
-    for policy in release.contested:
+    for policy in release.bins if kind in OF_ALL_BINS else release.contested:
         for arm in policy.live if layout.by_arm else (policy.arms[0],):
             place += 1
             for side in (0, 1):
@@ -137,6 +142,8 @@ def expected_means(
                     COUNT: p * behaviour[arm],
                     RANKED: p * (2 * f[ranked] - 1),
                     LOGGED_LEVEL: p * (rows[0] + rows[1]),
+                    BIN_REWARD: p * (f[first] + f[second] - 1),  # of a settled bin 2f - 1
+                    BIN_MASS: p,
                 }[int(kind)]
                 if layout.mechanism(axis).parts == 2:
                     expected[2 * place + side] += mean  # type: ignore[assignment]
@@ -168,7 +175,8 @@ def test_a_report_on_two_hundred_contested_bins_takes_less_than_64_bytes() -> No
         report = device.report(reward=0.5)
         data = wire.report_to_bytes(report)
         assert len(data) < 64
-        assert len(report.payload) == (1 if report.question // 3 == Kind.REWARD else 25)
+        of_one_cell = question_of(report.question, release.experiment).kind == Kind.REWARD
+        assert len(report.payload) == (1 if of_one_cell else 25)
         assert wire.report_from_bytes(data) == report
 
 
@@ -356,6 +364,8 @@ def test_the_kinds_of_questions_have_the_numbers_of_the_wire() -> None:
         "LOGGED_LEVEL": 7,
         "SCALE": 8,
         "LOGGED_SCALE": 9,
+        "BIN_REWARD": 10,
+        "BIN_MASS": 11,
     }
     assert {kind.name: int(kind) for kind in Kind} == numbers
     assert {entry.name: entry.kind for entry in TABLE} == numbers

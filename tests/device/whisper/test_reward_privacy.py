@@ -1,7 +1,8 @@
 """People who may be asked how it went: their whole report is ε-LDP, exactly, in every case.
 
 In an experiment with auxiliary populations some of the target's people are asked nothing else
-(REWARD), also where their bin is settled and where nothing is contested at all. The law of a
+(REWARD), also where their bin is settled and where nothing is contested at all. Others of them tell
+it for their bin, or their bin alone (``test_bin_reward_privacy.py``). The law of a
 report, the question's coin included, is worked out by following every draw of the device's code.
 """
 
@@ -26,6 +27,7 @@ from support.whole_reports import Code, Input, Law, shares_of, spelled_out, wors
 EPSILONS = [0.5, 2.0, 8.0]
 OUTCOMES = (0.0, 0.3, 0.5, 1.0)
 REWARD = 18  # the seventh kind, with two features
+BIN_REWARD, BIN_MASS = 132, 133  # after 8 kinds with 3 patterns, and 2 with 27 thresholds of each
 
 
 def release_of(
@@ -153,10 +155,12 @@ def test_as_many_as_the_release_says_are_asked_how_it_went_whoever_they_are(
         assert {release.policies[secret.path].settled for secret, _ in some} >= {True}
         for person in some:
             shares = shares_of(code.law(release, person))
-            assert shares[REWARD, ()] == Fraction(3, 20)
+            told = {kind: shares.pop((kind, ()), 0) for kind in (REWARD, BIN_REWARD, BIN_MASS)}
+            of_them = (1, 0, 0) if settings else (64, 77, 19)
+            asked = [Fraction(3, 20) * Fraction(each, sum(of_them)) for each in of_them]
+            assert list(told.values()) == asked
             usual = shares_of(code.law(alone, person))
-            assert (REWARD, ()) not in usual
-            del shares[REWARD, ()]
+            assert not {(kind, ()) for kind in told} & usual.keys()
             assert shares == {coins: share * Fraction(17, 20) for coins, share in usual.items()}
 
 
@@ -170,9 +174,10 @@ def test_a_release_may_ask_nobody_or_everybody_how_it_went(reward_share: int) ->
         True,
     }
     shares = shares_of(laws[0])
-    assert shares.get((REWARD, ()), 0) == Fraction(reward_share, 160)
+    about_it = [shares.get((kind, ()), Fraction(0)) for kind in (REWARD, BIN_REWARD, BIN_MASS)]
+    assert about_it == [Fraction(reward_share, 160) * each / 160 for each in (64, 77, 19)]
     assert sum(shares.values()) == 1
-    assert len(shares) == (1 if reward_share == 160 else 9 + bool(reward_share))
+    assert len(shares) == (3 if reward_share == 160 else 9 + 3 * bool(reward_share))
     assert all(shares_of(law) == shares for law in laws)
     assert worst_ratio(laws) == odds(2.0) <= power_of_e(2.0)[0]
 
@@ -191,7 +196,7 @@ def test_the_answer_about_a_reward_depends_on_nothing_but_the_outcome(epsilon: f
         assert all(law == same[0] for law in same)
     # Randomised response in full: of those with y = 1, a : 1 say so.
     a = odds(epsilon)
-    share = Fraction(1, 4)  # of people are asked, with shares for fewer ways
+    share = Fraction(1, 4) * Fraction(2, 4)  # of people are asked, with shares for fewer ways
     assert laws[1.0][0] == {b"\1": share * a / (1 + a), b"\0": share / (1 + a)}
     assert laws[0.5][0] == {b"\1": share / 2, b"\0": share / 2}
 
@@ -211,12 +216,13 @@ def test_epsilon_is_spent_once_by_whoever_tells_something_and_not_by_others(
     asked = set()
     for person in served(release):
         for told, _, purse in Code().ways(release, person):
-            tells = told.question == REWARD or contested
+            audited = told.question in (REWARD, BIN_REWARD, BIN_MASS)
+            tells = audited or contested
             name, version = release.experiment.name, release.version
             once = (2.0, release.experiment.fingerprint, name, version)
             assert purse.spent == ([once] if tells else [])
             assert (told.payload == b"" and not hasattr(told.payload, "parts")) != tells
-            asked.add(told.question == REWARD)
+            asked.add(audited)
     assert asked == {False, True}
 
 
@@ -226,7 +232,8 @@ def test_only_served_people_of_the_target_are_asked_how_it_went() -> None:
     logged = Secret((0.2, 0.7), "0", 2, logged=True)
     for who, population, asked in [(secret, 0, 1), (logged, 0, 0), (secret, 1, 0), (logged, 1, 0)]:
         law = Code().law(release, (who, 1.0), population=population)
-        assert sum(coins[0] == REWARD for coins in law) == asked
+        of_them = sum(coins[0] in (REWARD, BIN_REWARD, BIN_MASS) for coins in law)
+        assert of_them == 3 * asked
 
 
 # --- proof that the checks can fail ---------------------------------------------------------------

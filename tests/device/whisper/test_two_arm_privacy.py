@@ -145,10 +145,7 @@ def test_whoever_is_in_a_settled_bin_says_the_same_with_either_arm() -> None:
 # --- proof that the check can fail ----------------------------------------------------------------
 
 DRAW = "    question = draw_question(release, population=population, logged=secret.logged)\n"
-LAYOUT = (
-    "layout = cell_layout(release, population=population, by_arm=entry.by_arm)\n"
-    "        if layout is None:"
-)
+LAYOUT = "layout = _layout(release, entry, population)\n        if layout is None:"
 ANSWER = "        cell, value = true_answer("
 WHISPER = "subset.whisper(mechanism, cell=cell, value=value)"
 SEND = f"return RandomisedAnswer({WHISPER}, number, ranking)"
@@ -187,7 +184,7 @@ BREAK_PRIVACY = {
     ),
     "the first arm has a cell of its own": (
         LAYOUT,
-        LAYOUT.replace("entry.by_arm", "secret.arm == 0 or entry.by_arm"),
+        LAYOUT.replace("entry,", "entry._replace(cells=(entry.cells, 2)[secret.arm == 0]),"),
     ),
     "epsilon is doubled": (
         SEND,
@@ -201,7 +198,7 @@ BREAK_PRIVACY = {
     ),
     "another population's epsilon is used": (
         LAYOUT,
-        LAYOUT.replace("population=population", f"population={OTHER}"),
+        LAYOUT.replace("population)", f"{OTHER})"),
     ),
 }
 
@@ -235,7 +232,10 @@ WRONG_ONLY = {
         "Kind.LOGGED_LEVEL, BINS, ONE,",
     ),
     "everything has a sign": ("if entry.value == SIGNED_OUTCOME and second:", "if second:"),
-    "each arm has a cell in every question": (LAYOUT, LAYOUT.replace("entry.by_arm", "True")),
+    "each arm has a cell in every question": (
+        LAYOUT,
+        LAYOUT.replace("entry,", "entry._replace(cells=2),"),
+    ),
 }
 
 

@@ -51,6 +51,7 @@ def signal(epsilon: float) -> float:
 
 ABOUT_ALL = "be about no axis where everybody is in one cell"
 REST = "SCALE, LOGGED_SCALE, COUNT, OUTCOME"
+BEYOND = 8 * 3 + 2 * 27 * 2 + 2  # 8 kinds with a pattern for each axis, 2 about places, 2 of bins
 ASKED = rf"be one that its experiment asks \(MASS, .*\bREWARD, {REST}\); got"
 OF_TARGET = "only the target's people are asked for their reward"
 
@@ -62,7 +63,7 @@ OF_TARGET = "only the target's people are asked for their reward"
         ({"question": REWARD + 2}, "UNKNOWN_QUESTION", ABOUT_ALL),
         ({"question": REWARD + 3}, "UNKNOWN_QUESTION", ASKED),
         ({"question": REWARD + 5}, "UNKNOWN_QUESTION", ASKED),
-        ({"question": 132}, "UNKNOWN_QUESTION", ASKED + " 132"),
+        ({"question": BEYOND}, "UNKNOWN_QUESTION", ASKED + f" {BEYOND}"),
         ({"population": 1}, "UNKNOWN_QUESTION", OF_TARGET),
         ({"population": 2}, "UNKNOWN_QUESTION", OF_TARGET),
         ({"payload": b""}, "WRONG_LENGTH", "a packed set must take 1 bytes; got 0"),

@@ -30,7 +30,7 @@ from support.whispers import each_setting
 # How good the two arms on offer are, of people who are served and whose arms are private: the sum
 # of both mean rewards, as LEVEL asks for it, too.
 SECOND = Entry(
-    kind=10,
+    kind=12,
     name="SECOND",
     logged=False,
     cells=BINS,
@@ -41,10 +41,10 @@ SECOND = Entry(
     share=10,
     public=False,
 )
-OLD_KINDS = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
-# Its numbers on the wire, with two features: after 8 kinds with 3 patterns each, and 2 kinds with
-# 27 thresholds of each feature.
-WHOLE, ALONG_AGE, ALONG_BMI = range(132, 135)
+OLD_KINDS = set(range(12))
+# Its numbers on the wire, with two features: after 8 kinds with 3 patterns each, 2 kinds with 27
+# thresholds of each feature, and 2 kinds with one number.
+WHOLE, ALONG_AGE, ALONG_BMI = range(134, 137)
 NO_NOISE = 64.0  # at this ε a report misses the truth less than 2N times in 10^27
 
 
@@ -76,10 +76,10 @@ def test_people_who_are_served_are_asked_in_its_share(settings: dict[str, Any]) 
     release = replace(release, reward_share=0, scale_share=0, thresholds=())
     for population in (0, 1):
         count = drawn(release, population=population)
-        assert count[10] == pytest.approx(500, abs=150)
+        assert count[12] == pytest.approx(500, abs=150)
         assert count[0] == pytest.approx(DRAWS * (160 - 8 - 5 - 10) / 160, abs=220)  # the rest
-        assert set(count) == {0, 1, 2, 10}
-        assert 10 not in drawn(release, population=population, logged=True)
+        assert set(count) == {0, 1, 2, 12}
+        assert 12 not in drawn(release, population=population, logged=True)
 
 
 @pytest.mark.usefixtures("asked")
@@ -200,7 +200,7 @@ def test_where_it_is_not_asked_a_report_on_it_is_refused(
     asking = sv.Learner(whispering(epsilon=1.0))
     public = sv.Learner(whispering(epsilon=1.0, public_arms=True))
     asks = r"a report's question must be one that its experiment asks \({}\); got {}"
-    old = "MASS, LEVEL, CONTRAST, REWARD, SCALE, LOGGED_SCALE, COUNT, OUTCOME"
+    old = "MASS, LEVEL, CONTRAST, BIN_REWARD, BIN_MASS, REWARD, SCALE, LOGGED_SCALE, COUNT, OUTCOME"
     report = sv.Report(wire.release_id(asking.release()), 0, bytes(16), b"\1", number)
     for learner, names in (
         (without, old),
