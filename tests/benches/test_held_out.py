@@ -18,6 +18,7 @@ from rich.console import Console
 import sottovoce as sv
 from sottovoce.lab.means import Mean
 from sottovoce.lab.regret.cells import Options, RegretCell
+from support.slow import slow_but
 
 PACKAGE = Path(sv.__file__).parent
 
@@ -54,10 +55,13 @@ def constant_in(package: Path, room: str) -> tuple[Path, str, str]:
 
 @pytest.mark.parametrize(
     "room",
-    [
-        *("shared/**/*.py", "estimate/**/*.py", "lab/baselines/*.py"),
-        *("lab/problems.py", "lab/drift.py"),
-    ],
+    slow_but(
+        ["shared/**/*.py"],
+        [
+            *("shared/**/*.py", "estimate/**/*.py", "lab/baselines/*.py"),
+            *("lab/problems.py", "lab/drift.py"),
+        ],
+    ),
 )
 def test_a_changed_constant_draws_other_problems(elsewhere: Path, room: str) -> None:
     before = rules.rules_digest(elsewhere)

@@ -25,6 +25,7 @@ from sottovoce.shared.errors import StoreError
 from support.amended_story import NAME, PLAN, append, check, play, polled, store_for, story
 from support.databases import KINDS
 from support.senders import walking
+from support.slow import slow_but
 from support.stores import change, query
 
 
@@ -152,6 +153,7 @@ SPOILED = {
 }
 
 
+@pytest.mark.parametrize("store", slow_but(["sqlite"], KINDS), indirect=True)
 @pytest.mark.parametrize("how", SPOILED)
 def test_replay_finds_whatever_was_done_to_an_amendment(
     store: Store, how: str, caplog: pytest.LogCaptureFixture

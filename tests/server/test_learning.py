@@ -25,6 +25,7 @@ from sottovoce.shared.wire import nonce_of
 from support.databases import KINDS, new_database
 from support.relearning import relearn
 from support.senders import report_of, walking
+from support.slow import slow_but
 from support.stores import change, query
 
 NAME = walking().fingerprint
@@ -105,6 +106,7 @@ SPOILED = {
 }
 
 
+@pytest.mark.parametrize("url", slow_but(["sqlite"], KINDS), indirect=True)
 @pytest.mark.parametrize("how", SPOILED)
 def test_a_saved_learner_that_does_not_fit_is_not_needed(store: Store, how: str) -> None:
     learn(store).close()
@@ -239,6 +241,7 @@ FORGED = {
 }
 
 
+@pytest.mark.parametrize("url", slow_but(["sqlite"], KINDS), indirect=True)
 @pytest.mark.parametrize("how", FORGED)
 def test_replay_says_where_the_database_disagrees(store: Store, how: str) -> None:
     learn(store).close()

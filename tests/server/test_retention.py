@@ -23,6 +23,7 @@ from sottovoce.shared.errors import StoreError
 from sottovoce.shared.wire import nonce_of
 from support.amended_story import NAME, append, check, polled, store_for, story
 from support.databases import KINDS
+from support.slow import slow_but
 from support.stores import change, query
 
 KEEP = timedelta(days=90)
@@ -239,6 +240,7 @@ SPOILED = {
 }
 
 
+@pytest.mark.parametrize("store", slow_but(["sqlite"], KINDS), indirect=True)
 @pytest.mark.parametrize("how", SPOILED)
 def test_replay_finds_whatever_was_done_to_what_is_left(
     store: Store, monkeypatch: pytest.MonkeyPatch, how: str

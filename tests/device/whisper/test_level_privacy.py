@@ -23,6 +23,7 @@ from sottovoce.shared.whisper.axes import pattern_sign
 from sottovoce.shared.whisper.cells import cell_layout
 from sottovoce.shared.whisper.questions import Question, question_of
 from sottovoce.shared.whisper.subset import unpack
+from support.slow import slow_but
 from support.subset import power_of_e
 from support.whole_reports import Code, Input, Law, law_of_payload, shares_of, worst_ratio
 
@@ -115,7 +116,7 @@ def about_levels(law: Law, release: sv.Release) -> Law:
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("context", CONTEXTS)
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("settings", slow_but([{}], SETTINGS), ids=str)
 def test_no_two_levels_differ_by_more_than_e_to_the_epsilon_in_anything_they_may_say(
     settings: dict[str, Any], context: str, epsilon: float
 ) -> None:

@@ -141,7 +141,7 @@ def test_nothing_that_an_audited_person_may_say_differs_by_more_than_e_to_the_ep
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("contested", [True, False], ids=["contested", "settled"])
-@pytest.mark.parametrize("settings", [{}, {"public_arms": True}], ids=str)
+@pytest.mark.parametrize("settings", slow_but([{}], [{}, {"public_arms": True}]), ids=str)
 def test_as_many_as_the_release_says_are_asked_how_it_went_whoever_they_are(
     settings: dict[str, Any], contested: bool, epsilon: float
 ) -> None:

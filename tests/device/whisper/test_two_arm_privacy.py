@@ -17,6 +17,7 @@ from factories import ASK, COUNT, LOGGED_LEVEL, OUTCOME, experiment, uniform
 from sottovoce.device.method import Secret
 from sottovoce.shared.errors import SottovoceError
 from sottovoce.shared.partition import Partition
+from support.slow import slow_but
 from support.subset import power_of_e
 from support.whole_reports import Code, Input, Law, shares_of, worst_ratio
 
@@ -78,7 +79,9 @@ def faults(code: Code, release: sv.Release, *, population: int) -> set[str]:
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("population", [UNKNOWN, KNOWN], ids=["unknown", "known"])
 @pytest.mark.parametrize(
-    "settings", [{}, {"public_arms": True}, {"guarantee": "certified"}], ids=str
+    "settings",
+    slow_but([{}], [{}, {"public_arms": True}, {"guarantee": "certified"}]),
+    ids=str,
 )
 def test_no_two_rows_differ_by_more_than_e_to_the_epsilon_in_anything_they_may_say(
     settings: dict[str, Any], population: int, epsilon: float

@@ -23,6 +23,7 @@ from sottovoce.estimate.whisper.step import carry_out, contest, step
 from sottovoce.shared.amending import amended, draft
 from sottovoce.shared.amendment import ADD_ARM, EXTEND_HORIZON, RETIRE_ARM
 from support.insides import whisper_state_of
+from support.slow import slow_but
 from support.states import SEEDS
 
 MORNING = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
@@ -177,7 +178,7 @@ def test_a_longer_horizon_makes_decisions_wait() -> None:
     assert live == {1000: 1, 1_000_000: 2}
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", slow_but(range(4), SEEDS))
 def test_the_allowances_of_all_comparisons_add_up_to_delta_whenever_arms_come(seed: int) -> None:
     """Each ordered pair that is ever live in a bin may be an error there."""
     rng, delta = np.random.default_rng(seed), 0.1

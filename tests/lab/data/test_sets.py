@@ -8,6 +8,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.lab.data.catalogue import DATA_SETS, load
+from support.slow import slow_but
 from support.tables import data_dir, write
 
 COUNTS: dict[str, tuple[int, dict[str, int]]] = {
@@ -36,7 +37,7 @@ LABELS = {
 }
 
 
-@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("name", slow_but(["adult", "jobs-hr", "flights"], COUNTS))
 def test_a_data_set_has_the_counts_it_should_have(name: str) -> None:
     data = load(name, data_dir())
     target, auxiliary = COUNTS[name]
@@ -80,7 +81,7 @@ def test_named_columns_of_text_can_be_levels_without_an_order() -> None:
     assert set(np.unique(data.target.contexts[:, 0]).tolist()) <= places
 
 
-@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("name", slow_but(["adult", "jobs-hr"], COUNTS))
 def test_the_axes_of_the_published_table_are_numbers(name: str) -> None:
     for feature in load(name, data_dir()).schema:
         assert feature == sv.Numeric(feature.name, 0, 1)

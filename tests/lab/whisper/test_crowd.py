@@ -66,7 +66,7 @@ BATCHES = {
     "two arms, halves": Batch(Setting(WHISPER, 8.0, TwoArms(), people=30, rows=LOUD), tree),
 }
 
-EVERY_DAY = ("sets", "levels, small ε")
+EVERY_DAY = ("levels, small ε",)
 
 
 def mechanism_of(batch: Batch, *, population: int, by_arm: bool) -> tuple[int, int, bool]:
