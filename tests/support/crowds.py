@@ -249,8 +249,9 @@ class Batch:
         return self.setting.experiment(logged + self.setting.people)
 
     def read(self, before: State, after: State) -> Run:
-        """The sums of the bins that were contested; votes where somebody counts them."""
-        nodes = before.contested[: before.totals[0].contested]
+        """The sums of all bins, settled ones too; votes where somebody counts them."""
+        used = np.arange(before.totals[0].nodes)
+        nodes = used[before.tree.child[used] == used]
         names = [*SUMS, "votes"] if self.setting.method == CERTIFIED else SUMS
         arrays, totals = dict(arrays_of(after)), after.totals[0]
         found = {name: arrays[name][nodes].astype(np.float64).ravel() for name in names}

@@ -199,7 +199,7 @@ def test_the_questions_are_numbered_as_the_wire_has_them() -> None:
     for kind, axis in itertools.product(questions_of(experiment), (None, 0, 1)):
         if kind in (Kind.SCALE, Kind.LOGGED_SCALE) and axis is None:
             continue  # test_scales.py has their numbers
-        question = Question(kind, None if kind == Kind.REWARD else axis)
+        question = Question(kind, None if kind in ABOUT_REWARDS else axis)
         assert question_of(question.number(experiment), experiment) == question
 
 
