@@ -90,7 +90,7 @@ def estimates(law: Law, kind: int, mechanism: SignedSubset) -> list[Fraction]:
 def truth(person: Input, kind: int) -> list[Fraction]:
     """What the table of the questions says: the one cell of the person's bin, settled or not."""
     secret, outcome = person
-    value = 1 if kind == BIN_MASS else 2 * Fraction(outcome or 0) - 1
+    value = Fraction(1) if kind == BIN_MASS else 2 * Fraction(outcome or 0) - 1
     return [value if path == secret.path and outcome is not None else Fraction(0) for path in PATHS]
 
 

@@ -77,7 +77,7 @@ def test_the_means_of_the_answers_are_those_of_the_table(
     layout = cell_layout(release, population=0, by_arm=by_arm, settled=kind in OF_ALL_BINS)
     assert layout is not None
     rankings = [*itertools.permutations(range(arms))] if kind == Kind.RANKED else [()]
-    axes = (0, 1) if layout.halves.parts == 2 else (None, 0)
+    axes: tuple[int | None, ...] = (0, 1) if layout.halves.parts == 2 else (None, 0)
     if kind in OF_ALL_BINS:
         axes = (None,)
     for axis, ranking in itertools.product(axes, rankings):

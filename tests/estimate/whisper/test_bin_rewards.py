@@ -4,7 +4,7 @@ import json
 import random
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -56,8 +56,9 @@ def told(
 
 
 def values_of(release: sv.Release, reports: list[sv.Report]) -> Any:
+    """The sums of the values that the reports give to each bin."""
     mechanism = all_bins_mechanism(release.experiment.epsilon, len(release.bins)).mechanism
-    return sum(np.array(unpack(mechanism, bytes(each.payload))) for each in reports)  # type: ignore[arg-type]
+    return np.sum([unpack(mechanism, cast(bytes, each.payload)) for each in reports], axis=0)
 
 
 def leaves_of(learner: sv.Learner) -> dict[str, int]:

@@ -32,7 +32,7 @@ from support.whispers import number, person, tell_places
 
 # Of three arms that are private, with auxiliary populations; and of three that are public.
 LAST = "REWARD, SCALE, LOGGED_SCALE, COUNT, OUTCOME"
-ASKED = rf"be one that its experiment asks \(MASS, LEVEL, CONTRAST, {LAST}\)"
+ASKED = rf"be one that its experiment asks \(MASS, LEVEL, CONTRAST, BIN_REWARD, BIN_MASS, {LAST}\)"
 ASKED_IN_PUBLIC = rf"be one that its experiment asks \(MASS, RANKED, {LAST}\)"
 
 
@@ -59,7 +59,7 @@ def good_report(learner: sv.Learner, *, logged: bool = False) -> sv.Report:
         ({"payload": ()}, "MALFORMED", "must be a packed set, for its method is whisper"),
         ({"payload": b""}, "WRONG_LENGTH", r"a packed set must take \d+ bytes; got 0"),
         ({"payload": bytes(50)}, "WRONG_LENGTH", r"a packed set must take \d+ bytes; got 50"),
-        ({"question": 132}, "UNKNOWN_QUESTION", f"a report's question must {ASKED}; got 132"),
+        ({"question": 134}, "UNKNOWN_QUESTION", f"a report's question must {ASKED}; got 134"),
         ({"question": -1}, "UNKNOWN_QUESTION", f"a report's question must {ASKED}; got -1"),
         ({"question": 65535}, "UNKNOWN_QUESTION", f"{ASKED}; got 65535"),
         ({"question": 15}, "UNKNOWN_QUESTION", f"{ASKED}; got 15"),  # where arms are public

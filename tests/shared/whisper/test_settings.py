@@ -260,7 +260,7 @@ def levels_of(*counts: int) -> list[sv.Categorical]:
 
 
 def test_an_experiment_with_more_questions_than_two_bytes_number_is_refused() -> None:
-    """Eight kinds ask about each pattern, two about 27 thresholds of each feature, two just once."""
+    """Eight kinds ask about each pattern, two about 27 thresholds of each axis, two just once."""
     for counts in ([1000] * 8, [1024] * 7 + [1000], [513] * 8):
         with pytest.raises(sv.ExperimentError, match="reports number their questions in two bytes"):
             experiment(context=levels_of(*counts), method="whisper")
