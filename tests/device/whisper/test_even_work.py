@@ -144,6 +144,33 @@ def test_a_choice_and_a_report_take_the_same_draws_for_everybody(
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
+def test_an_answer_about_all_bins_takes_the_same_draws_and_steps_for_everybody(
+    drawn: list[tuple[str, int]], epsilon: float
+) -> None:
+    """Settled or not, and with an outcome or without."""
+    release = four_bins(epsilon=epsilon, reward_share=160)
+    layout = cell_layout(release, population=0, by_arm=False, settled=True)
+    assert layout is not None
+    seen, ways = set(), set()
+    for context, reward in itertools.product((YOUNG, OLD), REWARDS):
+        device = sv.Device(release)
+        drawn.clear()
+        device.choose(context)
+        report = device.report(reward=reward)
+        assert question_of(report.question, release.experiment).kind == Kind.BIN_REWARD
+        seen.add(tuple(drawn))
+    for policy, outcome in itertools.product(release.bins, (None, 0.0, 1.0)):
+        for kind in (Kind.BIN_REWARD, Kind.BIN_MASS):
+            point = tuple((low + high) / 2 for low, high in release.partition.box(policy.path))
+            secret = Secret(point, policy.path, policy.arms[0])
+            answer = partial(true_answer, release, layout, Question(kind))
+            answer(secret=secret, outcome=outcome)  # the first time, what is kept is worked out
+            ways.add((kind, steps_of(answer, secret=secret, outcome=outcome)))
+    assert len(seen) == 1
+    assert len(ways) == 2  # one for each question
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
 def test_a_logged_row_takes_the_same_draws_as_any_other(
     drawn: list[tuple[str, int]], epsilon: float
 ) -> None:
