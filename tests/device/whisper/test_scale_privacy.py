@@ -87,7 +87,11 @@ def odds(epsilon: float) -> Fraction:
 
 def about_places(law: Law) -> Law:
     """What is said in answer to questions about places."""
-    return {coins: said for coins, said in law.items() if coins[0] >= 24}
+    return {coins: said for coins, said in law.items() if coins[0] in ABOUT_PLACES}
+
+
+ABOUT_PLACES = range(24, 132)  # the numbers on the wire: 27 thresholds, 2 axes, people and rows
+FOR_REWARD = (18, 132, 133)  # the reward alone, or with the bin, or the bin alone
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -139,7 +143,7 @@ def test_as_many_as_the_release_says_are_asked_where_they_are_whoever_they_are(
             for axis in range(2):
                 assert shares.pop((number(axis, logged=secret.logged), ())) == asked / 2
             usual = shares_of(code.law(nobody, person))
-            reward = {coins: share for coins, share in usual.items() if coins[0] == 18}
+            reward = {coins: share for coins, share in usual.items() if coins[0] in FOR_REWARD}
             assert bool(reward) != secret.logged
             others = {coins: share * Fraction(3, 4) for coins, share in usual.items()}
             assert shares == {**others, **reward}
@@ -161,7 +165,7 @@ def test_a_release_may_ask_about_any_threshold_of_some_axes_or_all(
         people[:0] = [(secret, 1.0)] * 3
     laws = [Code(few_ways=False).law(release, person) for person in people[::3]]
     shares = shares_of(laws[0])
-    places = {coins[0]: each for coins, each in shares.items() if coins[0] >= 24}
+    places = {coins[0]: each for coins, each in shares.items() if coins[0] in ABOUT_PLACES}
     numbers = {24 + 27 * axis + thresholds[axis] - 1 for axis in told}
     assert places == dict.fromkeys(numbers, Fraction(share, 160) / len(told))
     assert all(shares_of(law) == shares for law in laws)
@@ -193,7 +197,7 @@ def test_epsilon_is_spent_once_by_whoever_tells_where_they_are() -> None:
         asked = set()
         for person in people_of(release)[::3]:
             for told, _, purse in Code().ways(release, person):
-                if told.question >= 24:
+                if told.question in ABOUT_PLACES:
                     once = (2.0, release.experiment.fingerprint, release.experiment.name, 1)
                     assert purse.spent == [once]
                     asked.add(told.question)

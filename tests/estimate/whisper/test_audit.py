@@ -107,6 +107,8 @@ def test_the_more_people_are_in_settled_bins_the_more_are_asked_until_it_is_clea
     """Of 160, in steps of 24: by how much those in settled bins outnumber the others."""
     known = constants(unit_cube(behaviours=(None,)))
     state = settled_in(known, eighths)
+    assert reward_share(state, known) == max(asked, 96)  # until promises were checked
+    state.totals[0].checked = 1
     assert reward_share(state, known) == asked
     state.forecast.share[:5] /= 3  # shares need not add up to one
     assert reward_share(state, known) == asked
