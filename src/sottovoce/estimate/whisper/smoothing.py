@@ -69,8 +69,7 @@ class Messages(NamedTuple):
 def smoothing_is_due(state: "State") -> bool:
     """Say whether enough reports have come to go through the tree again.
 
-    They grow anew from when an arm came or went, and from when the target's people began to come:
-    what these say of auxiliary rows must not wait for as many reports as there were rows.
+    They grow anew from when an arm came or went, and from when the target's people began to come.
     """
     totals = state.totals[0]
     since = totals.reports - totals.smoothed
