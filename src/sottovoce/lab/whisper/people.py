@@ -22,10 +22,12 @@ from sottovoce.lab.whisper.cells import (
 from sottovoce.lab.whisper.draws import send
 from sottovoce.lab.whisper.places import tell_place
 from sottovoce.lab.whisper.rules import (
+    add_people,
     add_rewards,
     asked_axis,
     asked_kind,
     credit,
+    group_of,
     learner_step,
     level_at,
     logged_share,
@@ -38,6 +40,7 @@ from sottovoce.lab.whisper.rules import (
     told_share_of_arm,
 )
 from sottovoce.lab.whisper.tables import Crowd, Fixed
+from sottovoce.shared.baseline import BASELINE, NEITHER, POLICY, UNIT
 from sottovoce.shared.whisper.questions import ONE, Kind
 from sottovoce.shared.whisper.tuning import ASK, SHARES
 
@@ -173,6 +176,41 @@ def tell_reward(
     send(mechanism, cell, sign, sums, tallies.order, tallies.picks, rng)
 
 
+@inlined
+def draw_group(share: int, rng: np.random.Generator) -> int:
+    """Draw the group of a person; without a baseline nobody draws."""
+    if share == 0:
+        return NEITHER
+    group: int = group_of(int(rng.random() * UNIT), share)
+    return group
+
+
+@compiled
+def tell_group(
+    crowd: Crowd, fixed: Fixed, group: int, sign: float, rng: np.random.Generator
+) -> None:
+    """Let somebody of a group tell the outcome. sign: of the reward."""
+    tallies, mechanism = crowd.tallies, fixed.reward_mechanism[0]
+    tallies.single[0] = 0.0
+    send(mechanism, 0, sign, tallies.single, tallies.order, tallies.picks, rng)
+    tallies.groups[group, int(tallies.single[0] > 0.0)] += 1
+    if group == POLICY and fixed.constants.audited:
+        tallies.rewards[0] += 1.0
+        tallies.rewards[1] += tallies.single[0]
+
+
+@compiled
+def add_groups(crowd: Crowd, fixed: Fixed, settled: bool, people: int) -> None:
+    """Hand over what the groups told, of so many people who came and were asked."""
+    groups, constants, gain = crowd.tallies.groups, fixed.constants, crowd.state.gain
+    if constants.gain.measured and people > 0:
+        members = groups[0, 0] + groups[0, 1] + groups[1, 0] + groups[1, 1]
+        others = 0 if settled else people - members
+        crowd.state.totals[0].paid -= groups[BASELINE, 0] + groups[BASELINE, 1]
+        add_people(gain, constants.gain, gain.share[0], settled, groups, float(others))
+        groups[:] = 0
+
+
 @compiled
 def serve(
     crowd: Crowd,
@@ -193,6 +231,7 @@ def serve(
     whole_share = 0 if fixed.mechanisms[fixed.halves, bins].parts == 2 else state.ask[0]
     reward_share = state.totals[0].reward_share
     scale_share = state.totals[0].scale_share
+    baseline_share, group = state.gain.share[0], NEITHER
     for i in range(start, stop):
         node = leaf_of(state, constants, people.contexts[i])
         axis = draw_axis(state, whole_share, rng)
@@ -206,9 +245,16 @@ def serve(
             arm = first_live(state, node, ranking)
         else:
             arm = draw_arm(state, constants, node, rng)
+        if constants.running:
+            group = draw_group(baseline_share, rng)
+            if group == BASELINE:
+                arm = fixed.baseline[int(rng.random() * len(fixed.baseline))]
         arms[i] = arm
         if not constants.running:
             continue  # people are served and nobody is asked
+        if group != NEITHER:
+            tell_group(crowd, fixed, group, draw_sign(people, i, arm, rng), rng)
+            continue
         if constants.audited and int(rng.random() * SHARES) < reward_share:
             sign = draw_sign(people, i, arm, rng)
             tell_reward(crowd, fixed, sign, node, leaves, rng)
@@ -240,6 +286,7 @@ def serve(
         tallies.rewards[:] = 0.0
     totals, came = state.totals[0], stop - start if constants.running else 0
     totals.paid += came
+    add_groups(crowd, fixed, bins == 0, came)
     totals.target += came
     totals.reports += came
     totals.served += came
