@@ -122,11 +122,11 @@ def baseline_arms(experiment: "Experiment") -> tuple[int, ...]:
 
 def group_of(coin: int, share: int) -> int:
     """Return the group of a coin of 0 … UNIT - 1; share: of UNIT, for each of the two groups."""
-    if coin < share:
-        return POLICY
-    if coin < 2 * share:
+    if coin >= 2 * share:
+        return NEITHER
+    if coin >= share:
         return BASELINE
-    return NEITHER
+    return POLICY
 
 
 def check_share(share: Any, experiment: "Experiment") -> None:
