@@ -81,8 +81,7 @@ class StickyCoins(FreshCoins):
 
 
 class OneChoice(FreshCoins):
-    """The coins of a device that has one choice at a time: the public ones stay until they are used.
-    """
+    """The coins of a device that has one choice at a time: the public ones stay until they are used."""
 
     def __init__(self) -> None:
         self._process = os.getpid()

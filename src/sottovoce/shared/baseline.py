@@ -11,7 +11,7 @@ The report names the group. So the two groups differ in nothing but how their ar
 the difference of their mean outcomes is what the policy brings (``estimate/gain.py``).
 
 Shares are counted in ``UNIT`` people. A release says how large the share is now: at first that of
-the experiment, and half of it once the answer is clear.
+the experiment, and seven tenths of it once the answer is clear.
 """
 
 from collections.abc import Mapping
@@ -67,7 +67,7 @@ class Baseline:
     @property
     def least(self) -> int:
         """How many of them still do once the answer is clear."""
-        return max(1, self.units // 2)
+        return max(1, self.units * 7 // 10)
 
     def to_table(self) -> dict[str, Any]:
         """Write it as ``baseline_from`` reads it."""
