@@ -297,13 +297,14 @@ def come(
 
 
 def test_the_learner_finds_the_gain_in_the_owner_s_unit() -> None:
-    """At ε = 64 there is no noise but that of the coin; the truth lies outside once in 10^6 runs."""
+    """At ε = 64 there is hardly any noise; the truth lies outside once in 10^6 runs."""
     learner = sv.Learner(compared(64.0, share=0.2, horizon=2000, reward=[10, 70]))
     come(learner, 2000, random.Random(1))
     gain = learner.gain(level=1 - 1e-6)
     assert gain is not None
     # Of 60 minutes 0.6 is 36, once the policy knows it; until then half of them get the coach.
-    assert gain.ever.low <= 36 and 18 <= gain.ever.high
+    assert gain.ever.low <= 36
+    assert gain.ever.high >= 18
     assert gain.ever.low > 5
     assert gain.ever.people == 2000
     assert gain.ever.total == pytest.approx(2000 * gain.ever.mean)
@@ -339,7 +340,8 @@ def test_within_a_step_the_order_does_not_matter_and_nothing_is_looked_at() -> N
         for each in mixed[:99]:
             other.receive(wire.report_from_bytes(each))
         before = whisper_state_of(other).gain
-        assert not before.asked.any() and not before.centre.any()
+        assert not before.asked.any()
+        assert not before.centre.any()
         other.receive(wire.report_from_bytes(mixed[99]))
         assert other.to_json() == first.to_json()
 
@@ -365,7 +367,8 @@ def test_a_late_report_counts_by_the_share_of_its_own_release() -> None:
     least = (1 - np.abs(centre)).min() ** 2 / 0.8**2
     assert asked.sum() * least <= squares <= asked.sum() * (1.9 / 0.8) ** 2
     table = json.loads(learner.to_json())
-    assert table["shares"][0] == [1, 4000] and table["shares"][-1][1] == 2800
+    assert table["shares"][0] == [1, 4000]
+    assert table["shares"][-1][1] == 2800
 
 
 def test_where_everything_is_settled_only_the_groups_count() -> None:
@@ -398,7 +401,8 @@ def test_amendments_change_nothing_of_what_was_told_and_no_rate() -> None:
     ):
         learner.amend(draft(learner.experiment, kind, by="we", made=now, **about))
         gain = learner.gain()
-        assert gain is not None and gain.ever.people == 450
+        assert gain is not None
+        assert gain.ever.people == 450
         assert sv.Learner.from_json(learner.to_json()).to_json() == learner.to_json()
     assert (whisper_state_of(learner).gain.rates[WHOLE] == rates).all()
     come(learner, 100, rng)
@@ -494,6 +498,7 @@ def test_a_window_that_has_not_begun_is_not_added_to() -> None:
     gain = new_gain(fixed)
     assert gain.windows[1:, BEGAN].tolist() == [-1, -1]
     add_people(gain, fixed, 1000, False, np.array([[1, 2], [3, 4]]), 5.0)
-    assert not gain.windows[1:, 1:].any() and not gain.groups[1:].any()
+    assert not gain.windows[1:, 1:].any()
+    assert not gain.groups[1:].any()
     look_at_gain(gain, fixed, 130.0)
     assert gain.windows[2, BEGAN] == 130

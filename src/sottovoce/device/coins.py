@@ -13,8 +13,8 @@ person, and the report would show which. So there a ranking stays until a report
 
 **Where there is a baseline**, the report shows the group that a coin put the person in. The same
 holds of that coin: it is drawn anew for each report, whoever comes back, and it does not wait for
-a choice that somebody likes better. It never follows from the key of the device: a group that stayed
-would tell which reports come from the same person.
+a choice that somebody likes better. It never follows from the key of the device: a group that
+stayed would tell which reports come from the same person.
 """
 
 import hashlib
@@ -81,7 +81,7 @@ class StickyCoins(FreshCoins):
 
 
 class OneChoice(FreshCoins):
-    """The coins of a device that has one choice at a time: the public ones stay until they are used."""
+    """The coins of a device that has one choice at a time: public ones stay until they are used."""
 
     def __init__(self) -> None:
         self._process = os.getpid()

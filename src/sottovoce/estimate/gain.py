@@ -7,7 +7,8 @@ with chance s, and in neither with chance 1 - 2s (``shared/baseline.py``). Someb
 a sign, and x = sign/β has the mean u = 2r - 1, with r the mean outcome of their arm given all that
 came before. So with r of the policy and of the baseline, the person's gain is
 θ = r_policy - r_baseline = (u_policy - u_baseline)/2, whether or not the person is in a group. For
-centres m_policy and m_baseline that follow from earlier reports alone, d = (m_policy - m_baseline)/2,
+centres m_policy and m_baseline that follow from earlier reports alone, and
+d = (m_policy - m_baseline)/2,
 
     residual = (x - m_policy)/(2s)      in the policy group,
                -(x - m_baseline)/(2s)   in the baseline group,
@@ -150,7 +151,7 @@ def rates_of(signal: float, most: float) -> Floats:
     where the share falls: up to ``most`` times as large.
     """
     least = 1.0 - VARIES * signal**2
-    return np.array(RATES) / (least * most) ** 0.25
+    return np.asarray(np.array(RATES) / (least * most) ** 0.25)
 
 
 def new_gain(fixed: GainConstants) -> Gain:

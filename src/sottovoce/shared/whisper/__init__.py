@@ -127,7 +127,7 @@ class Whisper(MethodSettings):
 
     @property
     def measures_gain(self) -> bool:
-        """Whether an experiment may have a baseline: the groups are asked questions of their own."""
+        """Whether an experiment may have a baseline: its groups have questions of their own."""
         return True
 
     @property
