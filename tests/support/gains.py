@@ -76,7 +76,7 @@ class Play:
     def fixed_time_width(self) -> float:
         """The width of the usual interval for one look, of the same estimate."""
         sums = self.gain.windows[0]
-        return 2 * 1.96 * math.sqrt(sums[5]) / sums[2]
+        return float(2 * 1.96 * math.sqrt(sums[5]) / sums[2])
 
 
 def drifting(come: float, gain: Gain) -> tuple[float, float]:
