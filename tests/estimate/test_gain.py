@@ -64,7 +64,7 @@ def chances(epsilon: float, share: int, means: tuple[float, float]) -> dict[Any,
     """How often a person sends it, with these mean outcomes of the policy and the baseline."""
     a = math.exp(epsilon)
     signal, s = (a - 1) / (a + 1), share / 10_000
-    found = {None: 1 - 2 * s}
+    found: dict[Any, float] = {None: 1 - 2 * s}
     for group, sign in ONE:
         told = signal * (2 * means[group] - 1)
         found[group, sign] = s * (1 + (told if sign else -told)) / 2

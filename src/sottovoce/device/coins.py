@@ -61,7 +61,7 @@ class FreshCoins:
 
     def group(self, draw: Callable[[], int]) -> int:
         """Return a fresh coin."""
-        return draw()
+        return int(draw())
 
 
 class StickyCoins(FreshCoins):
@@ -104,7 +104,8 @@ class OneChoice(FreshCoins):
 
     def use(self) -> None:
         """Forget what is public of a report, now that it was made."""
-        self._ranking, self._group = (), None
+        self._ranking = ()
+        self._group = None
 
     def _check_process(self, what: str) -> None:
         # A fork copies what was drawn. Of several copies an app could pick one to report with.
