@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -124,14 +125,10 @@ def test_words_say_when_too_few_have_come_and_when_reports_get_lost() -> None:
     assert empty is not None
     lost = sv.Brought(0, 900, 6.0, -3.0, 15.0, 150, 60)
     gain = sv.GainEstimate(0.95, 0.1, lost, None)
-    words = gain_words(gain, sv.Experiment(**{**_settings(), "baseline": {"share": 0.1}}))
+    words = gain_words(gain, replace(COMPARED, baseline={"share": 0.1}))
     assert words == [
         "The policy has brought +6 per person over arms at random, between -3 and +15 (95 %,"
         " whenever one looks): +5,400 for 900 people.",
         "The groups are not equally large (150 and 60 people): reports of one of them get lost,"
         " and the figures cannot be trusted.",
     ]
-
-
-def _settings() -> dict[str, object]:
-    return {"arms": COMPARED.arms, "context": COMPARED.context, "epsilon": 8.0}
