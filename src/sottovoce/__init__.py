@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING
 
 from sottovoce.shared import wire
 from sottovoce.shared.amendment import Amendment
+from sottovoce.shared.baseline import Baseline
 from sottovoce.shared.errors import (
     BudgetSpent,
     ContextError,
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from sottovoce.device.session import ClientSettings
     from sottovoce.device.transport import Request, Response
     from sottovoce.estimate.diagnosis import Audit, Diagnosis, Source
+    from sottovoce.estimate.gain_interval import Brought, GainEstimate
     from sottovoce.estimate.history import (
         Amended,
         BeganAnew,
@@ -103,9 +105,11 @@ __all__ = [
     "AsyncClient",
     "Audit",
     "Axis",
+    "Baseline",
     "BeganAnew",
     "BinPolicy",
     "Boolean",
+    "Brought",
     "BudgetSpent",
     "Categorical",
     "CellEstimate",
@@ -122,6 +126,7 @@ __all__ = [
     "Experiment",
     "ExperimentError",
     "ForkError",
+    "GainEstimate",
     "Ldpmab",
     "Learner",
     "Ledger",
@@ -173,6 +178,7 @@ _MODULES = {
     "sottovoce.device.session": "ClientSettings",
     "sottovoce.device.transport": "Request Response",
     "sottovoce.estimate.diagnosis": "Audit Diagnosis Source",
+    "sottovoce.estimate.gain_interval": "Brought GainEstimate",
     "sottovoce.estimate.history": (
         "Amended BeganAnew Certificate DatedEvent Elimination Retirement Split"
     ),

@@ -263,6 +263,8 @@ def test_a_release_that_spells_out_a_flag_is_not_the_one_form() -> None:
         ("unknown", 2, 1.0, True),
         ("known", 3, 2.0, True),
         ("public arms", 3, 8.0, True),
+        ("groups", 3, 1.0, False),
+        ("groups", 2, 8.0, True),
     ],
 )
 def test_questions_are_drawn_as_the_specification_says(
@@ -278,6 +280,7 @@ def test_questions_are_drawn_as_the_specification_says(
             sv.Population("unknown", epsilon, 100),
         ],
         method=sv.Whisper(public_arms=public),
+        baseline={"arm": "arm 1", "share": 0.125} if who == "groups" else None,
     )
     release = split_release(a_log) if who == "four bins" else sv.Learner(a_log).release()
     # Some axes more often than others, and one not at all.
@@ -305,7 +308,7 @@ def test_questions_are_drawn_as_the_specification_says(
     assert count == (1 + 8 + 4 + 4 + 4 if gaps else 1 + 3)
     beyond = spec.first_about_all_bins(table["experiment"])
     about_bins = {number for number in shares if number >= beyond}
-    assert len(about_bins) == (2 if who == "four bins" else 0)
+    assert len(about_bins) == (2 if who in ("four bins", "groups") else 0)
     about_places = {number for number in shares if number >= 8 * count} - about_bins
     assert len(about_places) == len(release.thresholds) - release.thresholds.count(0) > 0
     others = shares.keys() - about_places - about_bins

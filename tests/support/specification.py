@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 KINDS = ["CONTRAST", "LEVEL", "MASS", "OUTCOME", "COUNT", "RANKED", "REWARD", "LOGGED_LEVEL"]
 PLACES = ["SCALE", "LOGGED_SCALE"]
 ALL_BINS = ["BIN_REWARD", "BIN_MASS"]
+GROUPS = ["POLICY_REWARD", "BASELINE_REWARD"]
 TAIL = [1, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768]
 THRESHOLDS = [t / 2048 for t in [*TAIL, 1024, *(2048 - t for t in reversed(TAIL))]]
 
@@ -296,6 +297,11 @@ def asked(release: dict[str, Any], question: int, population: int) -> Asked:
     experiment = release["experiment"]
     patterns = patterns_of(experiment)
     about = question - len(KINDS) * len(patterns)
+    of_group = question - first_about_all_bins(experiment) - len(ALL_BINS)
+    if of_group >= 0:
+        assert experiment["baseline"]
+        assert population == 0
+        return Asked(GROUPS[of_group], None, 0, False, [], Mechanism(1, 1, 1, elsewhere=False))
     if question >= first_about_all_bins(experiment):
         assert population == 0
         return about_all_bins(release, question - first_about_all_bins(experiment))
@@ -415,8 +421,13 @@ def question_shares(
     levels, ask = levels_of(experiment), release["ask"]
     shares: dict[int, Fraction] = {}
     left = Fraction(1)
+    if not logged and population == 0 and "baseline_share" in release:
+        for group in range(len(GROUPS)):
+            number = first_about_all_bins(experiment) + len(ALL_BINS) + group
+            shares[number] = Fraction(release["baseline_share"], 10_000)
+            left -= shares[number]
     if not logged and population == 0 and release.get("reward_share", 0):
-        told_it = Fraction(release["reward_share"], 160)
+        told_it = left * Fraction(release["reward_share"], 160)
         left -= told_it
         method, of_reward = experiment["method"], {"REWARD": 160}
         certified = method.get("guarantee") == "certified"

@@ -11,6 +11,7 @@ from sottovoce.cli.audit import Audit
 from sottovoce.cli.bench import Regret, Service, Speed
 from sottovoce.cli.device import Contribute, Monitor, Receipt
 from sottovoce.cli.export import Export
+from sottovoce.cli.gain import Gain
 from sottovoce.cli.lab import Compare, Reproduce, Simulate
 from sottovoce.cli.service import Demo, Key, Replay, Serve
 
@@ -39,7 +40,7 @@ def sottovoce(
     """Learn which option suits which person without collecting anything about that person."""
 
 
-add(app, Demo, Serve, Amend, Replay, Key, Contribute, Receipt, Monitor, Export, Audit)
+add(app, Demo, Serve, Amend, Replay, Key, Contribute, Receipt, Monitor, Export, Gain, Audit)
 add(app, Simulate, Compare, Reproduce)
 add(bench, Speed, Service, Regret)
 app.add_typer(bench, name="bench")

@@ -6,19 +6,21 @@ is private already. Its ε is spent at once: the moment does not depend on what 
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sottovoce.device.coins import Coins
 from sottovoce.device.device import Device, anybody
 from sottovoce.device.encode import encode
-from sottovoce.device.method import Prepared
+from sottovoce.device.method import Prepared, Secret, device_method
 from sottovoce.device.moments import ends_at_a_random_turn
 from sottovoce.device.privatise import prepare
 from sottovoce.shared import wire
 from sottovoce.shared.amendment import RUNNING
+from sottovoce.shared.baseline import BASELINE
 from sottovoce.shared.errors import BudgetSpent, ContextError
 from sottovoce.shared.experiment import Experiment
+from sottovoce.shared.release import Release
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -62,5 +64,13 @@ class DecidingDevice(Device):
                 prepared = prepare(
                     release, secret, population=self._population, ledger=self._ledger
                 )
+        if prepared is None and secret.group == BASELINE:
+            # Nobody will hear of it: whoever is asked nothing is served by the policy.
+            secret = replace(secret, arm=self._arm_of_policy(release, secret, coins))
         arm = release.experiment.arms[secret.arm]
         return Drawn(arm, wire.release_id(release), self._population, prepared, trouble)
+
+    def _arm_of_policy(self, release: Release, secret: Secret, coins: Coins) -> int:
+        """Draw the arm that somebody gets by the policy of their bin."""
+        arm, _ = device_method(release).choose(release, release.policies[secret.path], coins)
+        return arm

@@ -9,6 +9,7 @@ from typing import Any
 
 from sottovoce.device.coins import Coins, OneChoice
 from sottovoce.device.encode import encode
+from sottovoce.device.groups import draw_baseline_arm, draw_group
 from sottovoce.device.ledger import AnyLedger, OneReport
 from sottovoce.device.method import Secret, device_method
 from sottovoce.device.moments import ends_at_a_random_turn
@@ -16,6 +17,7 @@ from sottovoce.device.privatise import outcome_of, privatise
 from sottovoce.shared import check, wire
 from sottovoce.shared.amending import continues
 from sottovoce.shared.amendment import RUNNING
+from sottovoce.shared.baseline import BASELINE
 from sottovoce.shared.errors import ContextError, DeviceError, ForkError, must
 from sottovoce.shared.experiment import TARGET, Experiment
 from sottovoce.shared.release import Release
@@ -119,8 +121,11 @@ class Device:
                 "an experiment must keep arms private, unless the device agrees to public_arms;"
                 " got one in which they are public"
             )
+        group = draw_group(release, coins, population=self._population)
         arm, ranking = device_method(release).choose(release, policy, coins)
-        secret = Secret(tuple(point), policy.path, arm, ranking=ranking)
+        if group == BASELINE:  # which is public
+            arm = draw_baseline_arm(release)
+        secret = Secret(tuple(point), policy.path, arm, ranking=ranking, group=group)
         return _Choice(release, secret, os.getpid(), fits)
 
     @ends_at_a_random_turn

@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import Protocol, cast
 
 from sottovoce.device.coins import Coins
+from sottovoce.shared.baseline import NEITHER
 from sottovoce.shared.methods import method_part
 from sottovoce.shared.release import BinPolicy, Release
 
@@ -21,6 +22,7 @@ class Secret:
     point: the context in [0, 1]^d. path: its bin. arm: the arm that the person got.
     logged: whether some other policy chose the arm. This is public.
     ranking: the public ranking that chose the arm, where arms are public.
+    group: in which a public coin put the person, where there is a baseline (``groups.py``).
     """
 
     point: tuple[float, ...]
@@ -28,6 +30,7 @@ class Secret:
     arm: int
     logged: bool = False
     ranking: tuple[int, ...] = ()
+    group: int = NEITHER
 
 
 @dataclass(frozen=True, slots=True)

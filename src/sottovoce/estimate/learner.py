@@ -3,9 +3,10 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 from sottovoce.estimate.diagnosis import Diagnosis
+from sottovoce.estimate.gain_interval import GainEstimate
 from sottovoce.estimate.gate import AT_ONCE, Batch
 from sottovoce.estimate.history import (
     Amended,
@@ -17,7 +18,7 @@ from sottovoce.estimate.history import (
     Retirement,
     Split,
 )
-from sottovoce.estimate.method import CellEstimate, Estimator, learner_method
+from sottovoce.estimate.method import CellEstimate, Estimator, MeasuresGain, learner_method
 from sottovoce.shared.amending import amended
 from sottovoce.shared.amendment import RETIRE_ARM, RUNNING, Amendment
 from sottovoce.shared.errors import Rejection, StateError, must
@@ -116,6 +117,18 @@ class Learner:
         """Return what is known of each contested cell, in the unit of the experiment's rewards."""
         rewards = self.experiment.rewards
         return [each.counted_as(rewards) for each in self._estimator.estimates()]
+
+    def gain(self, *, level: float = 0.95) -> GainEstimate | None:
+        """Return what the policy brings over the baseline, in the unit of the rewards.
+
+        None without a baseline. The intervals hold at all times at once, with the probability
+        ``level``: whoever looks at them as often as they like, and stops when they like, is not
+        misled. They are as of the last step.
+        """
+        if self.experiment.compared_with is None:
+            return None
+        measured = cast(MeasuresGain, self._estimator)
+        return measured.gain(level=level).counted_as(self.experiment.rewards)
 
     def certificates(self) -> tuple[Certificate, ...]:
         """Return why each arm was dropped, where the method can tell."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from sottovoce.estimate.diagnosis import Diagnosis
+from sottovoce.estimate.gain_interval import GainEstimate
 from sottovoce.estimate.gate import Batch, Gate, PastReleases
 from sottovoce.estimate.history import Certificate, Event
 from sottovoce.shared.experiment import Experiment
@@ -65,6 +66,13 @@ class Estimator(Protocol):
 
     def to_table(self) -> dict[str, Any]:
         """Write all of it but the release."""
+
+
+class MeasuresGain(Protocol):
+    """What an estimator has besides, whose method ``measures_gain``."""
+
+    def gain(self, *, level: float) -> GainEstimate:
+        """Return what the policy brings over the baseline."""
 
 
 class LearnerMethod(Protocol):

@@ -1,13 +1,14 @@
 """Ask "what would happen": one run of a method in a simulated world, in milliseconds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack, cast
 
 import numpy as np
 
 from sottovoce.estimate.diagnosis import Diagnosis
+from sottovoce.estimate.gain_interval import GainEstimate
 from sottovoce.estimate.history import DatedEvent
 from sottovoce.estimate.learner import Learner
 from sottovoce.lab.amendments import AmendedAfter, arms_at_first, offered
@@ -23,6 +24,7 @@ from sottovoce.lab.environments import (
 )
 from sottovoce.lab.methods import Playable, method_of
 from sottovoce.shared import check
+from sottovoce.shared.baseline import Baseline
 from sottovoce.shared.errors import ExperimentError, Requirement, must
 from sottovoce.shared.experiment import Experiment, Population
 from sottovoce.shared.release import Release
@@ -66,6 +68,7 @@ class SimulateOptions(PlayOptions, total=False):
     auxiliary: Sequence[Auxiliary]
     amendments: Sequence[AmendedAfter]
     horizon: int | None
+    baseline: Baseline | Mapping[str, Any] | None
     not_private_leaking_noise: bool
 
 
@@ -80,6 +83,7 @@ class _Options:
     auxiliary: Sequence[Auxiliary] = ()
     amendments: Sequence[AmendedAfter] = ()
     horizon: int | None = None
+    baseline: Baseline | Mapping[str, Any] | None = None
     not_private_leaking_noise: bool = False
 
 
@@ -125,6 +129,12 @@ class Result:
         return found
 
     @cached_property
+    def gain(self) -> GainEstimate | None:
+        """What the policy brings over the baseline, where there is one."""
+        gain = getattr(self.policy, "gain", None)
+        return None if gain is None else cast(GainEstimate | None, gain())
+
+    @cached_property
     def history(self) -> tuple[DatedEvent, ...]:
         """Eliminations and cuts, with the number of reports by then, auxiliary ones included."""
         history = getattr(self.policy, "history", None)
@@ -162,6 +172,8 @@ def simulate(
     amendments: what changes after how many people. Regret is counted against the arms that there
         are at the time.
     horizon: how many people the method expects; n if nobody says.
+    baseline: with what the policy is compared, and for how many people, as in an experiment; with
+        ``whisper``. The result then has ``gain``.
     order: in which the auxiliary populations come: as they were given, or, by ``auto``, those
         first whose rows tell most, by what is known before they come (ε and exploration).
     heed: let the diagnosis be looked at as people come, and go on without auxiliary data, with a
@@ -194,9 +206,12 @@ def simulate(
         method=played.settings,
         release_every=chosen.release_every,
         seed=seed,
+        baseline=chosen.baseline,
     )
     worlds = [_world_of(each, environment) for each in chosen.auxiliary]
     policy = played.begin(experiment)
+    if chosen.baseline is not None:
+        _ability(policy, "gain", must("a baseline", "be given with whisper alone", played))
     if chosen.not_private_leaking_noise:
         _ability(policy, "leak_noise", must("leaking noise", "be asked of ldpmab alone", played))()
     if chosen.heed:

@@ -40,6 +40,7 @@ ROUTES: tuple[tuple[str, str, Endpoint], ...] = (
     ("GET", "/experiments/{experiment}/certificates", endpoints.certificates),
     ("GET", "/experiments/{experiment}/estimates", endpoints.estimates),
     ("GET", "/experiments/{experiment}/diagnosis", endpoints.diagnosis),
+    ("GET", "/experiments/{experiment}/gain", endpoints.gain),
     ("GET", "/experiments/{experiment}", experiments.page),
     ("POST", "/experiments/{experiment}/amendments", administration.amend),
     ("GET", "/experiments/{experiment}/amendments", administration.list_amendments),

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from sottovoce.server import metrics
 from sottovoce.server.body import answer_to, read_body, reports_in
 from sottovoce.server.endpoint import current_of, endpoint, status_for, status_of
+from sottovoce.server.gain import gain_table, gain_words
 from sottovoce.server.ingest import Receipt
 from sottovoce.server.openapi import document
 from sottovoce.server.responses import RequestFailed, as_json, cached
@@ -131,6 +132,16 @@ async def estimates(request: Request, worker: Worker) -> Response:
 async def diagnosis(request: Request, worker: Worker) -> Response:
     """Say what each auxiliary population brings; nothing where there is none, or not yet."""
     return as_json((await status_for(request, worker)).diagnosis)
+
+
+@endpoint
+async def gain(request: Request, worker: Worker) -> Response:
+    """Say what the policy brings over the baseline; nothing without one, or not yet."""
+    status = await status_for(request, worker)
+    experiment, found = status.release.experiment, status.snapshot.gain
+    table = None if found is None else gain_table(found, experiment)
+    words = gain_words(found, experiment)
+    return as_json({"learned": status.learned, "gain": table, "words": words})
 
 
 # The service itself.

@@ -138,6 +138,7 @@ def _readable() -> Json:
         "certificates": ("Why each arm was dropped.", "Certificates"),
         "estimates": ("What is known of each arm in each bin.", "Estimates"),
         "diagnosis": ("What each auxiliary population brings.", "Diagnosis"),
+        "gain": ("What the policy brings over the baseline.", "Gain"),
         "releases": ("Which releases there are: from 1 to the current one.", "Releases"),
     }
     counts = "Counts in Prometheus's format."
@@ -240,7 +241,7 @@ def _settings() -> Json:
     ends = _list(number, minItems=2, maxItems=2)
     epsilon = {"type": "number", "minimum": 1e-9, "maximum": 1e6}
     shares = _list({"type": "number", "minimum": 0, "maximum": 1})
-    flag = {"type": "boolean"}
+    flag, chance = {"type": "boolean"}, {"type": "number", "minimum": 0.0001, "maximum": 0.4999}
     kinds = {"numeric": ends, "ordinal": names, "categorical": names, "boolean": {"const": True}}
     flags = {kind: {"optional": flag} for kind in kinds}
     flags["categorical"]["other"] = flag
@@ -260,6 +261,7 @@ def _settings() -> Json:
         "method": {"oneOf": [{"enum": method_names()}, method]},
         "release_every": _whole(1, 2**53),
         "seed": _whole(0, 2**53),
+        "baseline": _closed({"share": chance, "arm": name}, optional=("arm",)),
     }
     return _closed(properties, optional=tuple(properties)[3:])
 
@@ -285,6 +287,7 @@ def _release() -> Json:
                 _COUNT, description="How many people are asked about no axis, and about each."
             ),
             "scale_share": _COUNT,
+            "baseline_share": _COUNT,
             "thresholds": _list(
                 _COUNT, description="Of each axis, the threshold about which people are asked."
             ),
@@ -295,13 +298,8 @@ def _release() -> Json:
             },
         },
         optional=(
-            "amendments",
-            "sets",
-            "reward_share",
-            "ask",
-            "scale_share",
-            "thresholds",
-            "scales",
+            *("amendments", "sets", "reward_share", "ask", "scale_share", "thresholds", "scales"),
+            "baseline_share",
         ),
     )
 
@@ -395,6 +393,7 @@ def _schemas() -> Json:
         "Diagnosis": _object(
             learned=_COUNT, sources=_ANYTHING, audit=_ANYTHING, warnings=_ANYTHING
         ),
+        "Gain": _object(learned=_COUNT, gain=_ANYTHING, words=_list(_TEXT)),
         "Releases": _object(current=_COUNT),
         "Error": _object(error=_TEXT, reason=_TEXT) | {"required": ["error"]},
     }

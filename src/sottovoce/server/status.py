@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from sottovoce.estimate.gain_interval import GainEstimate
 from sottovoce.estimate.history import Amended, Certificate, DatedEvent
 from sottovoce.estimate.learner import Learner, Status
 from sottovoce.estimate.method import CellEstimate
@@ -57,6 +58,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     estimates: tuple[CellEstimate, ...] = ()
     history: tuple[Event, ...] = ()
     diagnosis: DiagnosisSummary | None = None
+    gain: GainEstimate | None = None
 
     @classmethod
     def of(cls, learner: Learner, diagnosis: DiagnosisSummary | None = None) -> "Snapshot":
@@ -67,6 +69,7 @@ class Snapshot(msgspec.Struct, frozen=True):
             tuple(learner.estimates()),
             tuple(map(Event.of, learner.history())),
             diagnosis or DiagnosisSummary.of(learner),
+            learner.gain(),
         )
 
     def to_json(self) -> str:

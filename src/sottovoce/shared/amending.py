@@ -48,6 +48,9 @@ def amended(experiment: Experiment, amendment: Amendment) -> Experiment:
         in_use = [arms[k] for k in range(len(arms)) if k not in experiment.retired]
         if amendment.arm not in in_use:
             raise ExperimentError(must("a retired arm", f"be one of {in_use}", repr(amendment.arm)))
+        if (baseline := experiment.compared_with) and baseline.arm == amendment.arm:
+            rule = "not be the baseline, with which the policy is compared"
+            raise ExperimentError(must("a retired arm", rule, repr(amendment.arm)))
         if len(in_use) == 2:
             raise ExperimentError(must("arms", "be at least 2 after one is retired", "1"))
     elif amendment.kind == EXTEND_HORIZON:

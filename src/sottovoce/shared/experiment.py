@@ -2,7 +2,7 @@
 
 import hashlib
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from functools import cached_property
@@ -12,6 +12,7 @@ from typing import Any
 
 from sottovoce.shared import check
 from sottovoce.shared.amendment import RETIRE_ARM, Amendment, state_after
+from sottovoce.shared.baseline import Baseline, checked_baseline
 from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.durations import duration
 from sottovoce.shared.errors import ExperimentError, must
@@ -72,6 +73,8 @@ class Experiment:
     reward_window: how long after a choice its reward may come, such as "7 days". Every report is
         sent after this time, whether or not there was a reward. Without it, a reward is there at
         once or never.
+    baseline: what the policy is compared with, and for how many people: a ``Baseline``, or its
+        table, such as {"arm": "control", "share": 0.1}. Without it, the gain is not measured.
     first, amendments: of an experiment that was amended, its first form and what was amended since
         (``amendment.py``). The other fields then say what holds now; retired arms stay in ``arms``.
     """
@@ -87,6 +90,7 @@ class Experiment:
     name: str = "experiment"
     reward: Sequence[float] | str | None = None
     reward_window: str | None = None
+    baseline: Baseline | Mapping[str, Any] | None = None
     first: "Experiment | None" = None
     amendments: tuple[Amendment, ...] = ()
 
@@ -116,6 +120,7 @@ class Experiment:
         names = [population.name for population in self.populations]
         check.distinct_names(names, what="populations", least=1)
         put("method", settings_from(self.method))
+        put("baseline", checked_baseline(self.baseline, self))
         self.settings.check_experiment(self)
         put("release_every", check.whole_number(self.release_every, what="release_every", least=1))
         put("seed", check.whole_number(self.seed, what="seed", least=0))
@@ -186,6 +191,11 @@ class Experiment:
         return duration(self.reward_window, what="reward_window")
 
     @property
+    def compared_with(self) -> Baseline | None:
+        """The baseline; None without one."""
+        return self.baseline if isinstance(self.baseline, Baseline) else None
+
+    @property
     def audited(self) -> bool:
         """Whether some of the target's people may be asked for their reward, for an audit."""
         return self.settings.most_reward_share(self) > 0
@@ -228,6 +238,7 @@ class Experiment:
             # Left out where it is not set: experiments of before keep their fingerprint.
             **({"reward": _reward_to_table(self.reward)} if self.reward is not None else {}),
             **({"reward_window": self.reward_window} if self.reward_window is not None else {}),
+            **({"baseline": self.compared_with.to_table()} if self.compared_with else {}),
         }
 
     @classmethod

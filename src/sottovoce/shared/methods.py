@@ -87,6 +87,11 @@ class MethodSettings:
         return None
 
     @property
+    def measures_gain(self) -> bool:
+        """Whether an experiment may have a baseline: reports must be able to name a group."""
+        return False
+
+    @property
     def arms_are_public(self) -> bool:
         """Whether the arm of each person is public, which is weaker privacy."""
         return False

@@ -12,6 +12,7 @@ from typing import Any
 
 from sottovoce.shared.amending import after_amendments
 from sottovoce.shared.amendment import amendments_from_tables
+from sottovoce.shared.baseline import check_share
 from sottovoce.shared.errors import ExperimentError, Rejection, WireError, malformed
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.partition import Partition
@@ -68,6 +69,8 @@ class Release:
         an axis about which nobody is asked. Empty if nobody is asked about any.
     ask (1 + d,): how many people, of ``ASK``, are asked about no axis, and about each axis
         (``whisper``).
+    baseline_share: how many of the target's people, of ``baseline.UNIT``, get the baseline's arm;
+        as many are asked what the policy brings. 0 where the experiment has no baseline.
     """
 
     experiment: Experiment
@@ -78,6 +81,7 @@ class Release:
     ask: tuple[int, ...] = ()
     scale_share: int = 0
     thresholds: tuple[int, ...] = ()
+    baseline_share: int = 0
 
     @cached_property
     def derived(self) -> dict[Any, Any]:
@@ -125,6 +129,7 @@ class Release:
             **({"ask": list(self.ask)} if self.ask else {}),
             **({"scale_share": self.scale_share} if self.scale_share else {}),
             **({"thresholds": list(self.thresholds)} if self.thresholds else {}),
+            **({"baseline_share": self.baseline_share} if self.baseline_share else {}),
         }
 
     @classmethod
@@ -145,7 +150,7 @@ class Release:
             partition = Partition.from_table(levels, table["cuts"], table.get("sets", {}))
             partition = replace(partition, scales=_scales(experiment, table.get("scales", {})))
             ask, thresholds = tuple(table.get("ask", ())), tuple(table.get("thresholds", ()))
-            scale_share = table.get("scale_share", 0)
+            scale_share, compared = table.get("scale_share", 0), table.get("baseline_share", 0)
             policies = tuple(
                 BinPolicy(
                     entry["bin"],
@@ -177,7 +182,9 @@ class Release:
             raise malformed(
                 "a release's ask, thresholds and scale_share", "be whole numbers", "not"
             )
-        release = cls(experiment, version, partition, policies, share, ask, scale_share, thresholds)
+        check_share(compared, experiment)
+        asked = (share, ask, scale_share, thresholds, compared)
+        release = cls(experiment, version, partition, policies, *asked)
         experiment.settings.check_release(release)
         return release
 

@@ -30,7 +30,7 @@ from support.whispers import each_setting
 # How good the two arms on offer are, of people who are served and whose arms are private: the sum
 # of both mean rewards, as LEVEL asks for it, too.
 SECOND = Entry(
-    kind=12,
+    kind=14,
     name="SECOND",
     logged=False,
     cells=BINS,
@@ -76,10 +76,10 @@ def test_people_who_are_served_are_asked_in_its_share(settings: dict[str, Any]) 
     release = replace(release, reward_share=0, scale_share=0, thresholds=())
     for population in (0, 1):
         count = drawn(release, population=population)
-        assert count[12] == pytest.approx(500, abs=150)
+        assert count[14] == pytest.approx(500, abs=150)
         assert count[0] == pytest.approx(DRAWS * (160 - 8 - 5 - 10) / 160, abs=220)  # the rest
-        assert set(count) == {0, 1, 2, 12}
-        assert 12 not in drawn(release, population=population, logged=True)
+        assert set(count) == {0, 1, 2, 14}
+        assert 14 not in drawn(release, population=population, logged=True)
 
 
 @pytest.mark.usefixtures("asked")

@@ -10,7 +10,12 @@ from sottovoce.device.coins import Coins
 from sottovoce.device.method import Prepared, RandomisedAnswer, Secret, Spend, draw_arm
 from sottovoce.device.whisper import subset
 from sottovoce.device.whisper.answer import answer_of_everybody, true_answer
-from sottovoce.device.whisper.draw import draw_question, draw_ranking, draw_telling
+from sottovoce.device.whisper.draw import (
+    asked_of_group,
+    draw_question,
+    draw_ranking,
+    draw_telling,
+)
 from sottovoce.shared.release import BinPolicy, Release
 from sottovoce.shared.whisper.cells import CellLayout, cell_layout, one_cell_mechanism
 from sottovoce.shared.whisper.questions import (
@@ -54,6 +59,7 @@ def prepare(release: Release, secret: Secret, *, population: int, spend: Spend) 
     together tell no more of the person than the one. The third set does not depend on the person.
     """
     asked = draw_question(release, population=population, logged=secret.logged)
+    asked = asked_of_group(secret.group, asked)
     told, empty = (
         _told(release, asked, secret, population=population, outcome=outcome, spend=pay)
         for outcome, pay in ((1.0, spend), (None, lambda: None))
@@ -87,6 +93,7 @@ def _told(
 ) -> RandomisedAnswer:
     """Answer a question."""
     experiment = release.experiment
+    question = asked_of_group(secret.group, question)
     entry = questions_of(experiment)[question.kind]
     number, tells = question.number(experiment), draw_telling(release, secret)
     ranking = secret.ranking if entry.ranked else ()

@@ -12,6 +12,7 @@ from sottovoce.device.whisper.answer import (
     whole_share_of_rows,
 )
 from sottovoce.device.whisper.subset import OPERATING_SYSTEM
+from sottovoce.shared.baseline import BASELINE, NEITHER, POLICY
 from sottovoce.shared.release import Release
 from sottovoce.shared.whisper.axes import slots_of
 from sottovoce.shared.whisper.caps import told_share_of_arm
@@ -20,6 +21,14 @@ from sottovoce.shared.whisper.questions import Kind, Menu, Question, menu, quest
 from sottovoce.shared.whisper.tuning import ASK, SHARES
 
 _BITS = 53
+
+
+_OF_GROUPS = {POLICY: Kind.POLICY_REWARD, BASELINE: Kind.BASELINE_REWARD}
+
+
+def asked_of_group(group: int, drawn: Question) -> Question:
+    """Return the question of somebody in a group; of others, the one that was drawn."""
+    return drawn if group == NEITHER else Question(_OF_GROUPS[group])
 
 
 def draw_question(release: Release, *, population: int, logged: bool) -> Question:

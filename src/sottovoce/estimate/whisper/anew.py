@@ -1,5 +1,6 @@
 """Begin anew, where what was learned misleads the target's people."""
 
+from sottovoce.estimate.tree import copy_into
 from sottovoce.estimate.whisper.audit import reward_share
 from sottovoce.estimate.whisper.constants import Constants
 from sottovoce.estimate.whisper.diagnosis import promises
@@ -29,5 +30,6 @@ def begin_anew(state: State, constants: Constants) -> State:
     for told, known in zip(new.scale_told, state.scale_told, strict=True):
         told[:] = known
     totals.scale_share = before.scale_share
+    copy_into(new.gain, state.gain)  # nor does what the policy has brought until now
     totals.reward_share = reward_share(new, constants)
     return new

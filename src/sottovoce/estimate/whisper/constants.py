@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.estimate.gain import GainConstants, gain_constants
 from sottovoce.shared.amendment import RUNNING
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.whisper import Whisper
@@ -65,6 +66,7 @@ class Constants(NamedTuple):
     caps: NDArray[np.float64]  # (K,) how many of a bin's people may get an arm; 1/2 for no cap
     capped: bool  # whether some arm has a cap
     running: bool  # whether the learner decides anything
+    gain: GainConstants
 
 
 def constants(experiment: Experiment) -> Constants:
@@ -99,6 +101,7 @@ def constants(experiment: Experiment) -> Constants:
         caps=np.array(caps_of(experiment)),
         capped=bool(experiment.caps),
         running=experiment.state == RUNNING,
+        gain=gain_constants(experiment),
     )
     return found
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sottovoce.estimate.diagnosis import Diagnosis
+from sottovoce.estimate.gain_interval import GainEstimate, gain_estimate
 from sottovoce.estimate.gate import Batch, Gate, saved_ids
 from sottovoce.estimate.history import BeganAnew, Certificate, Event, history_of
 from sottovoce.estimate.method import CellEstimate
@@ -20,6 +21,7 @@ from sottovoce.estimate.whisper.anew import begin_anew
 from sottovoce.estimate.whisper.audit import add_rewards
 from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.estimate.whisper.diagnosis import diagnose
+from sottovoce.estimate.whisper.groups import Groups
 from sottovoce.estimate.whisper.measurement import estimate
 from sottovoce.estimate.whisper.past_releases import WhisperReleases
 from sottovoce.estimate.whisper.publish import certificates_of, release_of
@@ -30,6 +32,7 @@ from sottovoce.estimate.whisper.state import State, initial_state, with_room
 from sottovoce.estimate.whisper.step import step
 from sottovoce.estimate.whisper.tally import Tally, credit, hand_over, mechanism_record
 from sottovoce.estimate.whisper.trust import STAY
+from sottovoce.shared.baseline import POLICY
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
 from sottovoce.shared.whisper.cells import CellLayout, one_cell_mechanism
@@ -70,6 +73,7 @@ class WhisperEstimator:
         self._counted = self._served = self._target = 0
         self._rewards = (0, 0)
         self._places: dict[tuple[int, int], tuple[int, int]] = {}
+        self._groups = Groups()
 
     def absorb(self, batch: Batch) -> int:
         """Add reports to the tallies; return how many of their cells no longer stand."""
@@ -79,7 +83,14 @@ class WhisperEstimator:
         if not entry.logged:
             self._served += batch.count
             self._target += batch.count if report.population == 0 else 0
+            if report.population == 0 and self._constants.gain.measured:
+                self._groups.absorb(batch, entry.group, self._past)
         if batch.values is None:
+            return 0
+        if entry.group is not None:
+            if entry.group == POLICY and self._constants.audited:
+                # They are asked what those are asked whose rewards are audited.
+                self._add_rewards(batch)
             return 0
         if entry.measures == PLACES:
             place = (report.population, report.question)
@@ -87,8 +98,7 @@ class WhisperEstimator:
             self._places[place] = (answers + batch.count, total + int(batch.values.sum()))
             return 0
         if entry.cells == EVERYBODY:
-            answers, total = self._rewards
-            self._rewards = (answers + batch.count, total + int(batch.values.sum()))
+            self._add_rewards(batch)
             return 0
         layout = self._layout(batch.version, report.population, entry)
         key = (batch.version, report.population, report.question)
@@ -121,6 +131,12 @@ class WhisperEstimator:
         ]
         return batch.count * sum(len(policy.live) if entry.by_arm else 1 for policy in gone)
 
+    def _add_rewards(self, batch: Batch) -> None:
+        """Count people who were asked for their reward, and nothing else."""
+        answers, total = self._rewards
+        came = 0 if batch.values is None else int(batch.values.sum())
+        self._rewards = (answers + batch.count, total + came)
+
     def step(self) -> list[Event]:
         """Hand the tallies over; drop arms and split bins by the rules."""
         self._hand_over_all()
@@ -146,8 +162,10 @@ class WhisperEstimator:
         self._sync()
         totals = self.state.totals[0]
         # Once, and not as they come: sums with fractions depend on the order they are added in.
-        totals.paid += self._target
+        # Whoever got the baseline's arm has paid for no comparison.
+        totals.paid += self._target - self._groups.held
         totals.target += self._target
+        self._groups.hand_over(self.state.gain, self._constants.gain)
         self._target = 0
         if self._rewards[0]:
             signal = one_cell_mechanism(self.release.experiment, 0).signal
@@ -199,6 +217,11 @@ class WhisperEstimator:
         arms = self.release.experiment.arms
         return (*self._earlier, *certificates_of(self.state, self._constants, arms))
 
+    def gain(self, *, level: float) -> GainEstimate:
+        """Return what the policy brings over the baseline, as of the last step."""
+        people = float(self.state.totals[0].target)
+        return gain_estimate(self.state.gain, people=people, level=level)
+
     def diagnose(self, reports: Sequence[int]) -> Diagnosis:
         """Say what the auxiliary populations bring, as of the last step."""
         return diagnose(self.state, self.release.experiment, reports)
@@ -214,11 +237,18 @@ class WhisperEstimator:
             "past": self._past.to_table(),
             "amended": self._past.amended(),
             "earlier": [list(astuple(each)) for each in self._earlier],
+            **self._groups_to_table(),
             "tallies": [
                 [*key, tally.asked.tolist(), tally.sums.tolist(), tally.named.tolist()]
                 for key, tally in sorted(self._tallies.items())
             ],
         }
+
+    def _groups_to_table(self) -> dict[str, Any]:
+        """Write what is there only where there is a baseline."""
+        if not self._constants.gain.measured:
+            return {}
+        return {"groups": self._groups.to_table(), "shares": self._past.shares()}
 
     def read_waiting(self, table: dict[str, Any]) -> None:
         """Read what waits for the next step; what is inconsistent raises ValueError or the like."""
@@ -231,6 +261,8 @@ class WhisperEstimator:
         if not abs(total) <= answers <= self._target:
             raise ValueError("its counts of people who told their reward do not fit")
         self._rewards = (answers, total)
+        if self._constants.gain.measured:
+            self._groups = Groups.from_table(table["groups"], self._constants.gain, self._target)
         for population, number, answers, total in table["places"]:
             self._read_places((population, number), answers, total)
         if sum(answers for answers, _ in self._places.values()) > self.state.totals[0].reports:
@@ -359,6 +391,7 @@ def resume(release: Release, table: dict[str, Any]) -> WhisperEstimator:
         raise ValueError("its state is not that of its release")
     check_state(state, release)
     past = WhisperReleases.from_table(experiment, table["past"], table["amended"])
+    past.read_shares(table.get("shares", []), release)
     if past.bins(release.version) != release.bins:
         raise ValueError("its last release is not the one it has")
     estimator = WhisperEstimator(release, state, past, saved_ids(release, table))

@@ -25,18 +25,21 @@ class WhisperReleases:
 
     For each path, the versions from which on it had another policy; None once it was cut. And the
     versions from which on each amendment held: what a report means follows from the experiment as
-    it was in its release.
+    it was in its release. And since when so many people have been in the baseline group.
     """
 
     def __init__(self, experiment: Experiment) -> None:
         self._changes: dict[str, list[tuple[int, BinPolicy | None]]] = {}
         self._layouts: dict[tuple[int, int, bool, bool], CellLayout | None] = {}
         self._amended: list[tuple[int, Experiment]] = [(0, experiment)]
+        self._shares: list[tuple[int, int]] = []
 
     def record(self, release: Release) -> None:
         """Add the newest release."""
         if release.experiment.amendments != self._amended[-1][1].amendments:
             self._amended.append((release.version, release.experiment))
+        if not self._shares or self._shares[-1][1] != release.baseline_share:
+            self._shares.append((release.version, release.baseline_share))
         now = {policy.path: policy for policy in release.bins}
         for path in [*self._changes, *(path for path in now if path not in self._changes)]:
             changes = self._changes.setdefault(path, [])
@@ -47,6 +50,30 @@ class WhisperReleases:
     def experiment(self, version: int) -> Experiment:
         """Return the experiment as it was in a release."""
         return self._amended[bisect_right(self._amended, version, key=itemgetter(0)) - 1][1]
+
+    def share(self, version: int) -> int:
+        """Return how many people were in the baseline group in a release."""
+        return self._shares[bisect_right(self._shares, version, key=itemgetter(0)) - 1][1]
+
+    def shares(self) -> list[list[int]]:
+        """Return every share, with the version from which on it held."""
+        return [list(each) for each in self._shares]
+
+    def read_shares(self, table: Any, release: Release) -> None:
+        """Read what ``shares`` wrote when a release was the newest; nothing without a baseline."""
+        if release.experiment.compared_with is None:
+            self._shares = [(1, 0)]
+            return
+        self._shares = [(int(since), int(share)) for since, share in table]
+        since = [each for each, _ in self._shares]
+        if since[0] != 1 or since != sorted(set(since)) or since[-1] > release.version:
+            raise ValueError("its shares of the baseline are not in order")
+        if self.share(release.version) != release.baseline_share:
+            raise ValueError("its last release is not the one it has")
+
+    def settled(self, version: int) -> bool:
+        """Say whether every bin of a release was settled."""
+        return self.layout(version, population=0, by_arm=False) is None
 
     def bins(self, version: int) -> tuple[BinPolicy, ...]:
         """Return the bins of a release, in order."""
@@ -87,7 +114,7 @@ class WhisperReleases:
         if sorted(report.ranking) != list(arms):
             rule = "rank every arm once" if entry.ranked else "be left out for this question"
             raise rejected(Rejection.MALFORMED, "a report's ranking", rule, "something else")
-        if report.population != 0 and entry.audits:
+        if report.population != 0 and (entry.audits or entry.group is not None):
             rule = "be another one: only the target's people are asked for their reward"
             raise rejected(Rejection.UNKNOWN_QUESTION, what, rule, report.question)
         if entry.cells == EVERYBODY:

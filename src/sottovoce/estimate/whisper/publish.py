@@ -34,6 +34,7 @@ def release_of(experiment: Experiment, state: State) -> Release:
         ask,
         int(totals.scale_share),
         thresholds,
+        int(state.gain.share[0]),
     )
 
 

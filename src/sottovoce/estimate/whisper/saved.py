@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from sottovoce.estimate.gain import check_gain
 from sottovoce.estimate.tree import node_paths
 from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.estimate.whisper.split import inherit_slots
@@ -15,12 +16,16 @@ _DERIVED = "tree.middle"
 """Where a node is split follows from its box, and is left out."""
 
 
+_GAIN = "gain."
+
+
 def state_to_table(state: State) -> dict[str, Any]:
     """Write the rows in use."""
+    measured = state.gain.share[0] > 0  # without a baseline there is nothing to say of it
     return {
         name: array[: _rows(state, name)].tolist()
         for name, array in arrays_of(state)
-        if name != _DERIVED
+        if name != _DERIVED and (measured or not name.startswith(_GAIN))
     }
 
 
@@ -38,7 +43,7 @@ def state_from_table(table: dict[str, Any], fixed: Constants) -> State:
         raise ValueError("its tree was smoothed after its last report")
     state = with_room(state, fixed)
     for name, array in arrays_of(state):
-        if name != _DERIVED:
+        if name != _DERIVED and (fixed.gain.measured or not name.startswith(_GAIN)):
             _fill(name, array[: _rows(state, name)], table[name])
     nodes, tree = int(state.totals[0].nodes), state.tree
     child = tree.child[:nodes]
@@ -83,6 +88,7 @@ def check_state(state: State, release: Release) -> None:
     if sorted(paths[node] for node in listed) != [policy.path for policy in release.contested]:
         raise ValueError("its contested bins are not those of its release")
     _check_slots(state, constants(release.experiment))
+    check_gain(state.gain, constants(release.experiment).gain, float(totals.target))
     for node, path in enumerate(paths):
         if state.tree.depth[node] != len(path) or not state.live[node, state.pair[node]].all():
             raise ValueError("it has a bin that cannot be")
@@ -149,6 +155,6 @@ def _rows(state: State, name: str) -> int:
         "thresholds",
         "scale_told.precision",
         "scale_told.vector",
-    ):  # of axes and populations, not of nodes
+    ) or name.startswith(_GAIN):  # of axes and populations, not of nodes
         return len(dict(arrays_of(state))[name])
     return int(counts.get(name, totals.nodes))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.estimate.gain import Gain, new_gain
 from sottovoce.estimate.tree import Tree, copy_into, new_tree
 from sottovoce.estimate.whisper.audit import reward_share
 from sottovoce.estimate.whisper.constants import Constants
@@ -128,6 +129,7 @@ class State(NamedTuple):
     entered: Floats
     place: Counts  # (S, K) an arm's place in the series of δ; 0 where it was never compared
     votes: Counts  # (S, K, K) if certified: answers of the target that favour the first arm
+    gain: Gain  # what the groups told, where there is a baseline
     events: Records  # (S·(K+1),) of EVENT
     totals: Records  # (1,) of TOTALS
 
@@ -195,7 +197,7 @@ def arrays_of(state: State) -> list[tuple[str, Any]]:
     """Return every array of a state, with its name; parts have names such as ``tree.axis``."""
     listed = []
     for name, part in state._asdict().items():
-        if isinstance(part, Tree | Information | Forecast):
+        if isinstance(part, Tree | Information | Forecast | Gain):
             listed += [(f"{name}.{each}", array) for each, array in part._asdict().items()]
         else:
             listed.append((name, part))
@@ -244,6 +246,7 @@ def _allocate(nodes: int, constants: Constants) -> State:
         entered=floats(arms, 2),
         place=counts(arms),
         votes=counts(arms, arms),
+        gain=new_gain(constants.gain),
         events=np.zeros(nodes * (arms + 1), dtype=EVENT).view(np.recarray),
         totals=np.zeros(1, dtype=TOTALS).view(np.recarray),
     )

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sottovoce.estimate.gain import look_at_gain
 from sottovoce.estimate.whisper.audit import forecast, reward_share
 from sottovoce.estimate.whisper.bias import weigh_rows
 from sottovoce.estimate.whisper.decisions import Decision, axis_variation, choose_pair, decide
@@ -23,6 +24,7 @@ def step(state: "State", constants: "Constants") -> None:
     """Look at every contested bin. There is a new release if anything changed."""
     totals = state.totals[0]
     totals.release += 1  # so that what is decided now bears the number of the next release
+    fewer = look_at_gain(state.gain, constants.gain, totals.target)
     fade(state, constants)
     totals.verdict = judge(state, constants)
     if totals.verdict != STAY:
@@ -70,6 +72,7 @@ def step(state: "State", constants: "Constants") -> None:
     totals.served = 0
     share = reward_share(state, constants)
     changed |= share != totals.reward_share
+    changed |= fewer
     totals.reward_share = share
     if not changed and totals.events == events:
         totals.release -= 1

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from sottovoce.estimate.learner import Learner
 from sottovoce.lab.audit.claims import Person, Scene
+from sottovoce.shared.baseline import Baseline
 from sottovoce.shared.errors import SottovoceError
 from sottovoce.shared.experiment import Experiment, Population
 from sottovoce.shared.methods import MethodSettings
@@ -52,8 +53,13 @@ def experiment_of(
     arms: Sequence[str] = FEW,
     sources: bool = False,
     context: Sequence[Feature] = NUMBER,
+    baseline: bool = False,
 ) -> Experiment:
-    """Return a small experiment. sources: whether there are auxiliary populations with other ε."""
+    """Return a small experiment.
+
+    sources: whether there are auxiliary populations with other ε. baseline: whether there is one,
+        and many people are in its groups.
+    """
     known = tuple(1 / len(arms) for _ in arms)
     auxiliary = (
         Population("known", epsilon / 2, 100, known),
@@ -66,6 +72,7 @@ def experiment_of(
         horizon=1000,
         auxiliary=auxiliary if sources else (),
         method=settings,
+        baseline=Baseline(0.2, arms[0]) if baseline else None,
         name="audit",
     )
 
@@ -176,6 +183,15 @@ def pairs_of(settings: MethodSettings, epsilon: float) -> Iterator[Pair]:
     for scene in _scenes(crowded, cuts={"": 0}, contested="nowhere"):
         yield Pair("with sources: settled bins, 1 or 0", scene, *_in_two_settled_bins())
 
+    # Some get the baseline's arm. Who they are is public, and what it brings them is not.
+    if settings.measures_gain:
+        compared = experiment_of(settings, epsilon, baseline=True)
+        for scene in _scenes(compared, cuts={"": 0}, contested="0"):
+            yield Pair("with a baseline: reward 1 or 0", scene, good, bad)
+            yield Pair("with a baseline: reward 1 or none came", scene, good, silent)
+        for scene in _scenes(compared, cuts={"": 0}, contested="nowhere"):
+            yield Pair("with a baseline: settled bins, 1 or 0", scene, *_in_two_settled_bins())
+
     mixed = experiment_of(settings, epsilon, context=MIXED)
     person, *others = (
         Person({"city": city, "x": x}, first, 1.0)
@@ -228,6 +244,10 @@ def crowds_of(
     for scene in _scenes(crowded, cuts={"": 0}, contested="0"):
         settled = [Person(HIGH, None, reward) for reward in (1.0, 0.0, None)]
         yield "served, with sources", scene, [*people, *settled]
+    if settings.measures_gain:
+        compared = experiment_of(settings, epsilon, baseline=True)
+        for scene in _scenes(compared, cuts={"": 0}, contested="0"):
+            yield "served, with a baseline", scene, people
     far_row = Person(HIGH, "a", 1.0, True)
     yield "rows of a source with ε/2", Scene(sources, 1), [*rows, far_row]
     for scene in _scenes(small, cuts={"": 0}, contested="0", scales=TAIL):

@@ -27,6 +27,7 @@ from sottovoce.shared.ldpmab.laplace import laplace_scale
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
 from sottovoce.shared.whisper import Whisper
+from sottovoce.shared.whisper.questions import Kind, Question
 
 
 class Faulty(ABC):
@@ -111,6 +112,18 @@ class ByTheOutcome(Faulty):
         """Draw again, once, if somebody with a good outcome got a rare question."""
         report = report_of(scene, person)
         if person.reward == 1.0 and report.question:
+            return report_of(scene, person)
+        return report
+
+
+class GroupByTheOutcome(Faulty):
+    """The coin of a group is drawn by the outcome: the lucky ones are in the baseline group."""
+
+    def one_report(self, scene: Scene, person: Person) -> Report:
+        """Draw again, once, if somebody with a good outcome is not in that group."""
+        number = Question(Kind.BASELINE_REWARD).number(scene.release.experiment)
+        report = report_of(scene, person)
+        if person.reward == 1.0 and report.question != number:
             return report_of(scene, person)
         return report
 
@@ -203,6 +216,8 @@ def faults(epsilon: float = 1.0) -> Iterator[Fault]:
     good, bad = Person(LOW, "a", 1.0), Person(LOW, "a", 0.0)
     rows = Pair("logged: arm a or b", sums, row_a, row_b)
     rewards = Pair("reward 1 or 0", sets, good, bad)
+    groups = release_of(experiment_of(Whisper(), epsilon, baseline=True), cuts={}, contested="")
+    compared = Pair("with a baseline: reward 1 or 0", Scene(groups), good, bad)
     fit = Pair("logged: a row or one that does not fit", sets, row_a, Person(None, logged=True))
 
     def broken(name: str, pair: Pair, mechanism: Mechanism, reports: int) -> Fault:
@@ -215,6 +230,7 @@ def faults(epsilon: float = 1.0) -> Iterator[Fault]:
     yield Fault("a seeded generator", Randomness("a seeded generator", rewards, Seeded()))
     yield broken("floating-point Laplace", rows, FloatingPoint(), 3_000)
     yield broken("a question drawn by the outcome", rewards, ByTheOutcome(), 10_000)
+    yield broken("a group drawn by the outcome", compared, GroupByTheOutcome(), 10_000)
     yield broken("rows left out", fit, RowsLeftOut(), 500)
     experiment = replace(experiment_of(Whisper(), epsilon), release_every=1, horizon=20)
     for name, participant in (

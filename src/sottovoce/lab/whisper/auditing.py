@@ -10,6 +10,7 @@ from typing import cast
 import numpy as np
 
 from sottovoce.device.encode import encode
+from sottovoce.device.groups import draw_coin
 from sottovoce.device.method import Secret
 from sottovoce.device.whisper.answer import answer_of_everybody, true_answer
 from sottovoce.device.whisper.subset import OPERATING_SYSTEM, OperatingSystem
@@ -18,6 +19,7 @@ from sottovoce.lab.audit.claims import Answer, Exactly, Floats, Person, Scene, S
 from sottovoce.lab.audit.exact import Law, judge, worst_ratio
 from sottovoce.lab.audit.mechanism import chosen, report_of
 from sottovoce.shared import wire
+from sottovoce.shared.baseline import BASELINE, NEITHER, POLICY, group_of
 from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.methods import MethodSettings
 from sottovoce.shared.report import Report
@@ -152,9 +154,18 @@ def _followed(scene: Scene, person: Person, draws: "Following") -> Report:
     if person.logged or scene.release.experiment.settings.arms_are_public:
         with in_place_of_the_operating_system(draws):
             return report_of(scene, person)
-    device = chosen(scene, person)
+    coin = None
+    if scene.release.baseline_share and scene.population == 0:
+        with in_place_of_the_operating_system(draws):
+            coin = side_of(draw_coin(), scene.release.baseline_share)
+    device = chosen(scene, person, coin=coin)
     with in_place_of_the_operating_system(draws):
         return device.report(reward=person.reward)
+
+
+def side_of(coin: int, share: int) -> int:
+    """Follow the coin of a group to where it matters, and return a side in that group."""
+    return (share, 2 * share, 0)[(BASELINE, NEITHER, POLICY).index(group_of(coin, share))]
 
 
 class Following(OperatingSystem):

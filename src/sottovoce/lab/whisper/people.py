@@ -20,6 +20,7 @@ from sottovoce.lab.whisper.cells import (
     lay_out_leaves,
 )
 from sottovoce.lab.whisper.draws import send
+from sottovoce.lab.whisper.groups import add_groups, draw_group, tell_group
 from sottovoce.lab.whisper.places import tell_place
 from sottovoce.lab.whisper.rules import (
     add_rewards,
@@ -38,6 +39,7 @@ from sottovoce.lab.whisper.rules import (
     told_share_of_arm,
 )
 from sottovoce.lab.whisper.tables import Crowd, Fixed
+from sottovoce.shared.baseline import BASELINE, NEITHER
 from sottovoce.shared.whisper.questions import ONE, Kind
 from sottovoce.shared.whisper.tuning import ASK, SHARES
 
@@ -193,6 +195,7 @@ def serve(
     whole_share = 0 if fixed.mechanisms[fixed.halves, bins].parts == 2 else state.ask[0]
     reward_share = state.totals[0].reward_share
     scale_share = state.totals[0].scale_share
+    baseline_share, group = state.gain.share[0], NEITHER
     for i in range(start, stop):
         node = leaf_of(state, constants, people.contexts[i])
         axis = draw_axis(state, whole_share, rng)
@@ -206,9 +209,16 @@ def serve(
             arm = first_live(state, node, ranking)
         else:
             arm = draw_arm(state, constants, node, rng)
+        if constants.running:
+            group = draw_group(baseline_share, rng)
+            if group == BASELINE:
+                arm = fixed.baseline[int(rng.random() * len(fixed.baseline))]
         arms[i] = arm
         if not constants.running:
             continue  # people are served and nobody is asked
+        if group != NEITHER:
+            tell_group(crowd, fixed, group, draw_sign(people, i, arm, rng), rng)
+            continue
         if constants.audited and int(rng.random() * SHARES) < reward_share:
             sign = draw_sign(people, i, arm, rng)
             tell_reward(crowd, fixed, sign, node, leaves, rng)
@@ -240,6 +250,7 @@ def serve(
         tallies.rewards[:] = 0.0
     totals, came = state.totals[0], stop - start if constants.running else 0
     totals.paid += came
+    add_groups(crowd, fixed, bins == 0, came)
     totals.target += came
     totals.reports += came
     totals.served += came

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from sottovoce.estimate.diagnosis import Diagnosis
+from sottovoce.estimate.gain_interval import GainEstimate, gain_estimate
 from sottovoce.estimate.history import Amended, BeganAnew, DatedEvent, history_of
 from sottovoce.estimate.whisper.amend import amend
 from sottovoce.estimate.whisper.anew import begin_anew
@@ -59,6 +60,13 @@ class WhisperPolicy:
     def diagnosis(self, reports: Sequence[int]) -> Diagnosis:
         """Say what the auxiliary populations bring, given how many rows of each have come."""
         return diagnose(self.learner, self.experiment, reports)
+
+    def gain(self, *, level: float = 0.95) -> GainEstimate | None:
+        """Return what the policy brings over the baseline, as of the last step."""
+        if not self.constants.gain.measured:
+            return None
+        people = float(self.learner.totals[0].target)
+        return gain_estimate(self.learner.gain, people=people, level=level)
 
     def history(self) -> tuple[DatedEvent, ...]:
         """Return eliminations, splits and amendments."""

@@ -1,7 +1,7 @@
 """The device's and the learner's own functions, compiled as they stand, for the crowd."""
 
 from sottovoce.device.whisper import answer as device
-from sottovoce.estimate import tree
+from sottovoce.estimate import gain, tree
 from sottovoce.estimate.whisper import (
     audit,
     bias,
@@ -18,7 +18,7 @@ from sottovoce.estimate.whisper import (
     trust,
 )
 from sottovoce.lab.compiled import compile_rules
-from sottovoce.shared import partition
+from sottovoce.shared import baseline, partition
 from sottovoce.shared import scale as shared_scale
 from sottovoce.shared.whisper import axes, caps
 
@@ -40,6 +40,7 @@ _learner = compile_rules(
         bias,
         caps,
         decisions,
+        gain,
         measurement,
         relevance,
         scale,
@@ -58,4 +59,6 @@ _learner = compile_rules(
 )
 add_places, add_rewards = _learner[scale.add_places], _learner[audit.add_rewards]
 hand_over, credit = _learner[tally.hand_over], _learner[tally.credit]
+add_people = _learner[gain.add_people]
+group_of = compile_rules(baseline, inline=True)[baseline.group_of]
 learner_step, state_has_room = _learner[step.step], _learner[state.has_room]

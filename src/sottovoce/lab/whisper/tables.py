@@ -8,6 +8,7 @@ import numpy as np
 from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.estimate.whisper.state import Counts, Floats, Records, State
 from sottovoce.estimate.whisper.tally import MECHANISM, mechanism_record
+from sottovoce.shared.baseline import baseline_arms
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.whisper.cells import (
     CellMechanism,
@@ -34,6 +35,7 @@ class Tallies(NamedTuple):
     place_answers: Floats  # (d,) people who told where they are along each axis …
     places: Floats  # (d,) … and the sum of what they told
     rewards: Floats  # (2,) answers of people who were asked for their reward, and their sum
+    groups: Counts  # (2, 2) of the policy group and of the baseline group, who sent minus and plus
     first: Counts  # (S, 2) the first cell of each contested node: of whole bins, and by arm
     bins: Counts  # (C, 3) of each bin's cell, its node and the arms that are compared
     pairs: Counts  # (C, 3) of each (bin, arm), its node and the arm
@@ -74,6 +76,7 @@ class Fixed(NamedTuple):
     place_mechanism: Records  # (1,) for people who are asked where they are
     thresholds: Floats  # (THRESHOLDS,)
     ranking: Counts  # (K,) the public ranking of the person who came last
+    baseline: Counts  # the arms of people of the baseline group, each as likely
 
 
 def tallies_for(state: State, fixed: Constants) -> Tallies:
@@ -93,6 +96,7 @@ def tallies_for(state: State, fixed: Constants) -> Tallies:
         place_answers=np.zeros(fixed.dimension),
         places=np.zeros(fixed.dimension),
         rewards=np.zeros(2),
+        groups=counts(2, 2),
         first=counts(nodes, 2),
         bins=counts(nodes, 3),
         pairs=counts(nodes * fixed.arms, 3),
@@ -126,6 +130,7 @@ def fixed_for(experiment: Experiment, population: int, *, nodes: int) -> Fixed:
         place_mechanism=one_cell_record(experiment, population),
         thresholds=np.array(THRESHOLDS),
         ranking=np.arange(len(experiment.arms)),
+        baseline=np.array(baseline_arms(experiment)),
     )
 
 

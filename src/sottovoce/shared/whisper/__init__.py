@@ -126,6 +126,11 @@ class Whisper(MethodSettings):
         return expected_share(experiment)
 
     @property
+    def measures_gain(self) -> bool:
+        """Whether an experiment may have a baseline: its groups have questions of their own."""
+        return True
+
+    @property
     def arms_are_public(self) -> bool:
         """Whether the arm of each person is public, which is weaker privacy."""
         return self.public_arms

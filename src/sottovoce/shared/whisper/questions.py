@@ -14,6 +14,8 @@ of the last column:
     REWARD           served        everybody    2y-1                   2r - 1, r the mean reward
     BIN_REWARD       served        all bins     2y-1                   p·(2·Σ_k s_k·f_k - 1)
     BIN_MASS         served        all bins     1                      p
+    POLICY_REWARD    policy group  everybody    2y-1                   2r - 1, r of the policy
+    BASELINE_REWARD  baseline gr.  everybody    2y-1                   2r - 1, r of the baseline
     SCALE            served        everybody    ±1, + at or above t    1 - 2F(t)
     LOGGED_SCALE     logged rows   everybody    ±1, + at or above t    1 - 2F(t)
     OUTCOME          logged rows   bins × arms  2y-1                   p·π_k·(2f_k - 1)
@@ -34,6 +36,10 @@ that everybody has one: the mechanism is the plain one for as many cells as ther
 "elsewhere". Where there is one bin, where arms are public and where learners are certified, all of
 them are asked for REWARD.
 
+Where an experiment has a baseline, a coin that is drawn before the arm puts some of the target's
+people in one of two groups (``shared/baseline.py``). They are asked for their outcome alone, and
+the question names the group.
+
 At first, some people and rows are asked where they are along an axis of numbers: is their position
 below a public threshold t, or not (``thresholds.py``)? F(t) is the share of people below it. The
 release says how many are asked, and about which threshold of each axis; the question names both.
@@ -47,6 +53,7 @@ from enum import IntEnum
 from itertools import accumulate
 from typing import Any, NamedTuple, cast
 
+from sottovoce.shared.baseline import BASELINE, POLICY
 from sottovoce.shared.errors import Rejection, ReportRejected, must
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.whisper import Whisper
@@ -79,6 +86,8 @@ class Kind(IntEnum):
     LOGGED_SCALE = 9
     BIN_REWARD = 10
     BIN_MASS = 11
+    POLICY_REWARD = 12
+    BASELINE_REWARD = 13
 
 
 # What follows are plain numbers, so that the lab can compile what reads the table.
@@ -112,6 +121,7 @@ class Entry(NamedTuple):
     certified: whether it is asked where arms are dropped with proof; None for both.
     audits: whether it is asked of those alone who are asked for their reward (``reward_share`` of a
         release); share is then of them.
+    group: of which group it is the question (``shared/baseline.py``), if of one.
     """
 
     kind: int
@@ -128,6 +138,7 @@ class Entry(NamedTuple):
     public: bool | None = None
     certified: bool | None = None
     audits: bool = False
+    group: int | None = None
 
     @property
     def ranked(self) -> bool:
@@ -165,6 +176,10 @@ def _of_all_bins(kind: Kind, value: int, measures: int, share: int, **more: Any)
     return _served(kind, ALL_BINS, value, measures, share, **more)
 
 
+def _of_group(kind: Kind, group: int) -> Entry:
+    return _served(kind, EVERYBODY, OUTCOME, REWARDS, BY_RELEASE, group=group)
+
+
 TABLE: tuple[Entry, ...] = (
     _served(Kind.MASS, BINS, ONE, PEOPLE, MASS_SHARE),
     _served(Kind.LEVEL, BINS, OUTCOME, REWARDS, LEVEL_SHARE, first=1, second=1, public=False),
@@ -173,6 +188,8 @@ TABLE: tuple[Entry, ...] = (
     _of_all_bins(Kind.BIN_REWARD, OUTCOME, REWARDS, BIN_REWARD_SHARE, first=1, second=1),
     _of_all_bins(Kind.BIN_MASS, ONE, PEOPLE, BIN_MASS_SHARE),
     _served(Kind.REWARD, EVERYBODY, OUTCOME, REWARDS, REST, audits=True),
+    _of_group(Kind.POLICY_REWARD, POLICY),
+    _of_group(Kind.BASELINE_REWARD, BASELINE),
     _served(Kind.SCALE, EVERYBODY, POSITION, PLACES, BY_RELEASE),
     _logged(Kind.LOGGED_SCALE, EVERYBODY, POSITION, PLACES, BY_RELEASE),
     _logged(Kind.COUNT, BIN_ARMS, ONE, ROWS, COUNT_SHARE, share_unknown=COUNT_SHARE_UNKNOWN),
@@ -198,6 +215,7 @@ def questions_of(experiment: Experiment) -> dict[int, Entry]:
             and entry.public in (None, public)
             and entry.certified in (None, certified)
             and (not entry.audits or experiment.audited)
+            and (entry.group is None or experiment.compared_with is not None)
             and (entry.measures != PLACES or any(axis.levels == 0 for axis in experiment.axes))
         }
     found: dict[int, Entry] = experiment.derived["questions"]
@@ -266,7 +284,8 @@ def _first_numbers(experiment: Experiment) -> tuple[int, ...]:
     """Return the first number of each kind, and one beyond the last.
 
     Most kinds have a number for each pattern. Those about places have one for each threshold of
-    each axis. Those about all bins are about no axis, and have one.
+    each axis. Those about all bins and of the groups are about no axis, and have one; the latter
+    none where there is no baseline.
     """
     if "numbers" not in experiment.derived:
         patterns = slots_of(experiment).patterns[-1]
@@ -275,6 +294,8 @@ def _first_numbers(experiment: Experiment) -> tuple[int, ...]:
         for entry in TABLE:
             if entry.measures == PLACES or entry.settled:
                 counts[entry.kind] = 1 if entry.settled else places
+            if entry.group is not None:
+                counts[entry.kind] = int(experiment.compared_with is not None)
         experiment.derived["numbers"] = tuple(accumulate(counts, initial=0))
     found: tuple[int, ...] = experiment.derived["numbers"]
     return found
