@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from sottovoce.estimate.diagnosis import Diagnosis
+from sottovoce.estimate.figures import Known as Figure
+from sottovoce.estimate.figures import Worth
 from sottovoce.estimate.gate import Batch, Gate, saved_ids
 from sottovoce.estimate.history import BeganAnew, Certificate, Event, history_of
 from sottovoce.estimate.method import CellEstimate
@@ -20,7 +22,7 @@ from sottovoce.estimate.whisper.anew import begin_anew
 from sottovoce.estimate.whisper.audit import add_rewards
 from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.estimate.whisper.diagnosis import diagnose
-from sottovoce.estimate.whisper.measurement import estimate
+from sottovoce.estimate.whisper.known import Known, cell_estimates, known_of, shares_of
 from sottovoce.estimate.whisper.past_releases import WhisperReleases
 from sottovoce.estimate.whisper.publish import certificates_of, release_of
 from sottovoce.estimate.whisper.saved import check_state, state_from_table, state_to_table
@@ -30,6 +32,8 @@ from sottovoce.estimate.whisper.state import State, initial_state, with_room
 from sottovoce.estimate.whisper.step import step
 from sottovoce.estimate.whisper.tally import Tally, credit, hand_over, mechanism_record
 from sottovoce.estimate.whisper.trust import STAY
+from sottovoce.estimate.whisper.worth import choice_of, worth_of
+from sottovoce.shared.allocation import Allocation
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
 from sottovoce.shared.whisper.cells import CellLayout, one_cell_mechanism
@@ -61,6 +65,7 @@ class WhisperEstimator:
         self, release: Release, state: State, past: WhisperReleases, ids: Sequence[bytes]
     ) -> None:
         self._earlier: tuple[Certificate, ...] = ()
+        self._all_known: Known | None = None
         self.release = release
         self.gate = Gate(release.experiment, past, ids=ids)
         self.state = state
@@ -144,6 +149,7 @@ class WhisperEstimator:
     def _hand_over_all(self) -> None:
         """Hand over all that waits, and make room for what follows from it."""
         self._sync()
+        self._all_known = None
         totals = self.state.totals[0]
         # Once, and not as they come: sums with fractions depend on the order they are added in.
         totals.paid += self._target
@@ -182,17 +188,24 @@ class WhisperEstimator:
         return [BeganAnew()]
 
     def estimates(self) -> list[CellEstimate]:
-        """Return f̂ of each live arm in each contested bin, with a 95 % interval."""
-        nodes = {path: node for node, path in enumerate(node_paths(self.state))}
-        estimates = []
-        for policy in self.release.contested:
-            known = estimate(self.state, self._constants, nodes[policy.path])
-            for arm in policy.live:
-                name = self.release.experiment.arms[arm]
-                mean, variance = float(known.mean[arm]), float(known.covariance[arm, arm])
-                radius = 1.96 * variance**0.5
-                estimates.append(CellEstimate(policy.path, name, 0.5 + mean, radius))
-        return estimates
+        """Return f̂ of each arm in each bin, settled ones too."""
+        known = self._known()
+        return cell_estimates(known, self.release, node_paths(self.state))
+
+    def shares(self) -> dict[str, Figure]:
+        """Return the share of the target's people in each bin."""
+        return shares_of(self._known(), self.release, node_paths(self.state))
+
+    def worth(self, allocation: Allocation) -> Worth:
+        """Return the mean outcome by a policy, and who gets which arm."""
+        choice = choice_of(self.state, self._constants, self.release, allocation)
+        return worth_of(self.state, self._known(), choice)
+
+    def _known(self) -> Known:
+        """Return what is known of all bins; it changes at steps only."""
+        if self._all_known is None:
+            self._all_known = known_of(self.state, self._constants)
+        return self._all_known
 
     def certificates(self) -> tuple[Certificate, ...]:
         """Return why each arm was dropped."""
