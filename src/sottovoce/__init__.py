@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from sottovoce.device.session import ClientSettings
     from sottovoce.device.transport import Request, Response
     from sottovoce.estimate.diagnosis import Audit, Diagnosis, Source
+    from sottovoce.estimate.figures import ArmEstimate, BinPeople, Value
     from sottovoce.estimate.history import (
         Amended,
         BeganAnew,
@@ -100,10 +101,12 @@ __all__ = [
     "Amended",
     "Amendment",
     "AnyLedger",
+    "ArmEstimate",
     "AsyncClient",
     "Audit",
     "Axis",
     "BeganAnew",
+    "BinPeople",
     "BinPolicy",
     "Boolean",
     "BudgetSpent",
@@ -158,6 +161,7 @@ __all__ = [
     "StoreError",
     "StoreFull",
     "TransportError",
+    "Value",
     "Whisper",
     "WireError",
     "wire",
@@ -173,6 +177,7 @@ _MODULES = {
     "sottovoce.device.session": "ClientSettings",
     "sottovoce.device.transport": "Request Response",
     "sottovoce.estimate.diagnosis": "Audit Diagnosis Source",
+    "sottovoce.estimate.figures": "ArmEstimate BinPeople Value",
     "sottovoce.estimate.history": (
         "Amended BeganAnew Certificate DatedEvent Elimination Retirement Split"
     ),

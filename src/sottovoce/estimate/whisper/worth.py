@@ -62,8 +62,10 @@ def _mean(state: State, known: Known, choice: Choice) -> Figure:
 
 def share_by(state: State, known: Known, chances: Floats) -> Figure:
     """Return the share of people who get an arm; chances (N,) of it in each leaf."""
-    people = known.people[0]
-    variance = float((chances * covariance_with(people, chances))[_leaves(state)].sum())
+    people, leaves = known.people[0], _leaves(state)
+    if len(set(chances[leaves].tolist())) == 1:  # everybody has the same chance
+        return Figure(float(chances[leaves][0]), 0.0)
+    variance = float((chances * covariance_with(people, chances))[leaves].sum())
     return Figure(float((chances * people.share).sum()), max(variance, 0.0) ** 0.5)
 
 
