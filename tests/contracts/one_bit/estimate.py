@@ -155,11 +155,12 @@ class OneBitEstimator:
         mean, error = (each.tolist() for each in self.means())
         found = []
         for arm, name in enumerate(experiment.arms):
-            known = (
-                (mean[arm], DEVIATIONS * error[arm]) if np.isfinite(error[arm]) else (None, None)
-            )
-            if arm not in experiment.retired:
-                found.append(CellEstimate("", name, *known, LEVEL, arm in policy.live))
+            if arm in experiment.retired:
+                continue
+            known, live = bool(np.isfinite(error[arm])), arm in policy.live
+            estimate = mean[arm] if known else None
+            radius = DEVIATIONS * error[arm] if known else None
+            found.append(CellEstimate("", name, estimate, radius, LEVEL, live))
         return found
 
     def shares(self) -> dict[str, Known]:
