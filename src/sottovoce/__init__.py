@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from sottovoce.device.session import ClientSettings
     from sottovoce.device.transport import Request, Response
     from sottovoce.estimate.diagnosis import Audit, Diagnosis, Source
+    from sottovoce.estimate.figures import ArmEstimate, BinPeople, Value
     from sottovoce.estimate.gain_interval import Brought, GainEstimate
     from sottovoce.estimate.history import (
         Amended,
@@ -102,11 +103,13 @@ __all__ = [
     "Amended",
     "Amendment",
     "AnyLedger",
+    "ArmEstimate",
     "AsyncClient",
     "Audit",
     "Axis",
     "Baseline",
     "BeganAnew",
+    "BinPeople",
     "BinPolicy",
     "Boolean",
     "Brought",
@@ -163,6 +166,7 @@ __all__ = [
     "StoreError",
     "StoreFull",
     "TransportError",
+    "Value",
     "Whisper",
     "WireError",
     "wire",
@@ -179,6 +183,7 @@ _MODULES = {
     "sottovoce.device.transport": "Request Response",
     "sottovoce.estimate.diagnosis": "Audit Diagnosis Source",
     "sottovoce.estimate.gain_interval": "Brought GainEstimate",
+    "sottovoce.estimate.figures": "ArmEstimate BinPeople Value",
     "sottovoce.estimate.history": (
         "Amended BeganAnew Certificate DatedEvent Elimination Retirement Split"
     ),

@@ -239,10 +239,16 @@ def test_every_release_is_valid_on_the_wire_and_follows_the_last(make: Make) -> 
 def test_what_a_learner_says_is_of_the_documented_types(make: Make) -> None:
     for learner in (sv.Learner(make()), grown(make, epsilon=64.0), settled(make)):
         check_status(learner)
-        arms, paths = learner.experiment.arms, set(learner.release().policies)
+        arms, paths = list(learner.experiment.arms), set(learner.release().policies)
         estimates = learner.estimates()
         assert isinstance(estimates, list)
-        assert len(estimates) == learner.status().contested_cells
+        # Every arm in every bin, settled ones too.
+        assert [(each.path, each.arm) for each in estimates] == [
+            (policy.path, arm) for policy in learner.release().bins for arm in arms
+        ]
+        policies = learner.release().policies
+        for each in estimates:
+            assert each.live == (arms.index(each.arm) in policies[each.path].live)
         for estimate in estimates:
             assert isinstance(estimate, CellEstimate)
             assert estimate.arm in arms

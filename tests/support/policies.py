@@ -272,6 +272,6 @@ def learned(method: str) -> sv.Policy:
     known = {
         (each.path, arms[each.arm]): (float(each.estimate), float(each.radius))
         for each in learner.estimates()
-        if each.estimate is not None and each.radius is not None
+        if each.live and each.estimate is not None and each.radius is not None
     }
     return sv.Policy(learner.release(), estimates=known)

@@ -14,6 +14,7 @@ from sottovoce.cli.export import Export
 from sottovoce.cli.gain import Gain
 from sottovoce.cli.lab import Compare, Reproduce, Simulate
 from sottovoce.cli.service import Demo, Key, Replay, Serve
+from sottovoce.cli.value import Value
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 bench = typer.Typer(
@@ -40,7 +41,7 @@ def sottovoce(
     """Learn which option suits which person without collecting anything about that person."""
 
 
-add(app, Demo, Serve, Amend, Replay, Key, Contribute, Receipt, Monitor, Export, Gain, Audit)
-add(app, Simulate, Compare, Reproduce)
+add(app, Demo, Serve, Amend, Replay, Key, Contribute, Receipt, Monitor, Export, Gain, Value)
+add(app, Audit, Simulate, Compare, Reproduce)
 add(bench, Speed, Service, Regret)
 app.add_typer(bench, name="bench")

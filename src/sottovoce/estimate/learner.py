@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 from sottovoce.estimate.diagnosis import Diagnosis
+from sottovoce.estimate.figures import ArmEstimate, BinPeople, Value, value_of
 from sottovoce.estimate.gain_interval import GainEstimate
 from sottovoce.estimate.gate import AT_ONCE, Batch
 from sottovoce.estimate.history import (
@@ -19,9 +20,10 @@ from sottovoce.estimate.history import (
     Split,
 )
 from sottovoce.estimate.method import CellEstimate, Estimator, MeasuresGain, learner_method
+from sottovoce.shared.allocation import allocation_of
 from sottovoce.shared.amending import amended
 from sottovoce.shared.amendment import RETIRE_ARM, RUNNING, Amendment
-from sottovoce.shared.errors import Rejection, StateError, must
+from sottovoce.shared.errors import ExperimentError, Rejection, StateError, must
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
@@ -114,7 +116,10 @@ class Learner:
         )
 
     def estimates(self) -> list[CellEstimate]:
-        """Return what is known of each contested cell, in the unit of the experiment's rewards."""
+        """Return what is known of each arm in each bin, in the unit of the experiment's rewards.
+
+        Settled bins and dropped arms are there, too, as they were when last measured.
+        """
         rewards = self.experiment.rewards
         return [each.counted_as(rewards) for each in self._estimator.estimates()]
 
@@ -129,6 +134,50 @@ class Learner:
             return None
         measured = cast(MeasuresGain, self._estimator)
         return measured.gain(level=level).counted_as(self.experiment.rewards)
+
+    def people(self) -> list[BinPeople]:
+        """Return how many people are in each bin; nothing if the method cannot tell."""
+        reports = self._reports[0]
+        return [
+            BinPeople(path, known.mean, known.radius, reports * known.mean, reports * known.radius)
+            for path, known in self._estimator.shares().items()
+        ]
+
+    def arms(self) -> list[ArmEstimate]:
+        """Return what each arm would bring if everybody had it, and how many people get it.
+
+        Nothing if the method cannot tell. Arms that were retired are left out.
+        """
+        now = self._estimator.worth(allocation_of(self.release(), self.experiment))
+        if now is None or not any(self._reports):
+            return []
+        found = []
+        for arm, name in enumerate(self.experiment.arms):
+            if arm in self.experiment.retired:
+                continue
+            share, value = now.shares[arm], self.value(f"always:{name}")
+            counts = value.reports * share.mean, value.reports * share.radius
+            known = value.estimate, value.radius, share.mean, share.radius, *counts
+            found.append(ArmEstimate(name, *known))
+        return found
+
+    def value(self, policy: Any) -> Value:
+        """Return what people would get on average by a policy, from the reports alone.
+
+        policy: "always:ARM", a release, or a policy such as ``sv.Policy``; over the same features,
+            and of arms of this experiment.
+        """
+        allocation, reports = allocation_of(policy, self.experiment), self._reports[0]
+        worth = self._estimator.worth(allocation)
+        if worth is None:
+            rule = "be of method whisper, which measures all arms together"
+            hint = "what ldpmab knows is in estimates()"
+            what = "an experiment whose policies are valued"
+            raise ExperimentError(must(what, rule, self.experiment.settings.name, hint=hint))
+        if not any(self._reports):
+            what, rule = "an experiment whose policies are valued", "have reports"
+            raise ExperimentError(must(what, rule, "none: nothing is known yet"))
+        return value_of(allocation.name, worth.mean, self.experiment.rewards, reports=reports)
 
     def certificates(self) -> tuple[Certificate, ...]:
         """Return why each arm was dropped, where the method can tell."""

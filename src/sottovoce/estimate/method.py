@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from sottovoce.estimate.diagnosis import Diagnosis
+from sottovoce.estimate.figures import Known, Worth
 from sottovoce.estimate.gain_interval import GainEstimate
 from sottovoce.estimate.gate import Batch, Gate, PastReleases
 from sottovoce.estimate.history import Certificate, Event
+from sottovoce.shared.allocation import Allocation
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.methods import method_part
 from sottovoce.shared.release import Release
@@ -19,18 +21,21 @@ from sottovoce.shared.reward import RewardScale
 
 @dataclass(frozen=True, slots=True)
 class CellEstimate:
-    """What is known of one contested cell, or None while too little is.
+    """What is known of one arm in one bin, or None while too little is.
 
-    estimate: the mean reward of the arm in the bin.
-    radius: half of its interval. With ``ldpmab`` the paper's confidence radius r; with ``whisper``
-        95 % of what is believed, about 1.96 standard deviations, given the bin's share of the
-        people: where contexts are far from uniform it is too narrow by some per cent.
+    estimate: the mean reward of the arm in the bin. Where the arm was dropped, it is what was known
+        when it was last measured, and what other bins have said of it since.
+    radius: half of its interval. With ``ldpmab`` the paper's confidence radius r.
+    level: how often the interval holds the truth; None where the method does not say.
+    live: whether the arm is still in use in the bin.
     """
 
     path: str
     arm: str
     estimate: float | None
     radius: float | None
+    level: float | None = None
+    live: bool = True
 
     def counted_as(self, rewards: RewardScale) -> "CellEstimate":
         """Return an estimate of outcomes in [0, 1] in the owner's unit."""
@@ -56,7 +61,13 @@ class Estimator(Protocol):
         """Go on with an experiment after one more amendment; publish the next release at once."""
 
     def estimates(self) -> list[CellEstimate]:
-        """Return what is known of each contested cell."""
+        """Return what is known of each arm in each bin, as it was when last measured."""
+
+    def shares(self) -> dict[str, Known]:
+        """Return the share of the target's people in each bin; nothing if the method cannot."""
+
+    def worth(self, allocation: Allocation) -> Worth | None:
+        """Return the mean outcome by a policy; None if the method cannot."""
 
     def certificates(self) -> tuple[Certificate, ...]:
         """Return why each arm was dropped, where the method can tell."""

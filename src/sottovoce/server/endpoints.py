@@ -123,9 +123,18 @@ async def certificates(request: Request, worker: Worker) -> Response:
 
 @endpoint
 async def estimates(request: Request, worker: Worker) -> Response:
-    """Say what is known of each arm in each bin."""
+    """Say what is known of each arm in each bin, and over all bins."""
     status = await status_for(request, worker)
-    return as_json({"learned": status.learned, "estimates": status.snapshot.estimates})
+    known = status.snapshot
+    return as_json(
+        {
+            "learned": status.learned,
+            "estimates": known.estimates,
+            "bins": known.bins,
+            "arms": known.arms,
+            "value": known.value,
+        }
+    )
 
 
 @endpoint

@@ -51,5 +51,5 @@ def _estimates(store: Store, release: Release) -> Estimates:
     return {
         (each.path, numbers[each.arm]): (float(each.estimate), float(each.radius))
         for each in snapshot.estimates
-        if each.estimate is not None and each.radius is not None
+        if each.live and each.estimate is not None and each.radius is not None
     }

@@ -389,7 +389,9 @@ def _schemas() -> Json:
             amendments=_list(_ref("Entry")),
         ),
         "Certificates": _object(learned=_COUNT, certificates=_ANYTHING),
-        "Estimates": _object(learned=_COUNT, estimates=_ANYTHING),
+        "Estimates": _object(
+            learned=_COUNT, estimates=_ANYTHING, bins=_ANYTHING, arms=_ANYTHING, value=_ANYTHING
+        ),
         "Diagnosis": _object(
             learned=_COUNT, sources=_ANYTHING, audit=_ANYTHING, warnings=_ANYTHING
         ),

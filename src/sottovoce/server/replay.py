@@ -81,7 +81,7 @@ def _replay(
     troubles = list(_check_amendments(experiment, amendments))
     # One that cannot be taken is told above; the releases without it are compared all the same.
     taken = [] if troubles else [one for one in amendments if not one.waits]
-    learner, position, ids = _begin(store, experiment, folds)
+    learner, position, ids = begin_at(store, experiment, folds)
     folded, taken_before = position, len(learner.experiment.amendments)
     rebuilt: list[LoggedRelease] = []
     if folds:
@@ -132,7 +132,7 @@ def _replay(
     )
 
 
-def _begin(
+def begin_at(
     store: Store, experiment: Experiment, folds: list[Fold]
 ) -> tuple[Learner, int, list[bytes]]:
     """Return the learner at the end of the last fold, and the ids of its releases."""

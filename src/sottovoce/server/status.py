@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from sottovoce.estimate.figures import ArmEstimate, BinPeople, Value
 from sottovoce.estimate.gain_interval import GainEstimate
 from sottovoce.estimate.history import Amended, Certificate, DatedEvent
 from sottovoce.estimate.learner import Learner, Status
@@ -51,12 +52,17 @@ class Snapshot(msgspec.Struct, frozen=True):
     """What a learner knows and has decided, as of one position of the log.
 
     An older version of this package may have written it: what it did not write is empty.
+
+    value: of the learner's own release.
     """
 
     status: Status | None = None
     certificates: tuple[Certificate, ...] = ()
     estimates: tuple[CellEstimate, ...] = ()
     history: tuple[Event, ...] = ()
+    bins: tuple[BinPeople, ...] = ()
+    arms: tuple[ArmEstimate, ...] = ()
+    value: Value | None = None
     diagnosis: DiagnosisSummary | None = None
     gain: GainEstimate | None = None
 
@@ -68,6 +74,9 @@ class Snapshot(msgspec.Struct, frozen=True):
             learner.certificates(),
             tuple(learner.estimates()),
             tuple(map(Event.of, learner.history())),
+            tuple(learner.people()),
+            arms := tuple(learner.arms()),
+            learner.value(learner.release()) if arms else None,
             diagnosis or DiagnosisSummary.of(learner),
             learner.gain(),
         )

@@ -13,9 +13,11 @@ import numpy as np
 
 from contracts.one_bit.shared import OneBit, chance_of, odds, policy_of
 from sottovoce.estimate.diagnosis import Diagnosis, Source
+from sottovoce.estimate.figures import DEVIATIONS, LEVEL, Known, Worth
 from sottovoce.estimate.gate import Batch, Bytes, Flags, Gate, Values, saved_ids
 from sottovoce.estimate.history import Certificate, Elimination, Event
 from sottovoce.estimate.method import CellEstimate
+from sottovoce.shared.allocation import Allocation
 from sottovoce.shared.errors import Rejection, ReportRejected, must
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.partition import Partition
@@ -148,18 +150,32 @@ class OneBitEstimator:
         self.gate.publish(self.release)
 
     def estimates(self) -> list[CellEstimate]:
-        """Return the mean reward of each live arm, with a 95 % interval."""
-        policy, names = self.release.bins[0], self.release.experiment.arms
-        if policy.settled:
-            return []
+        """Return the mean reward of each arm, with an interval."""
+        policy, experiment = self.release.bins[0], self.release.experiment
         mean, error = (each.tolist() for each in self.means())
-        known = [np.isfinite(error[arm]) for arm in policy.arms]
-        return [
-            CellEstimate("", names[arm], mean[arm], 1.96 * error[arm])
-            if is_known
-            else CellEstimate("", names[arm], None, None)
-            for arm, is_known in zip(policy.arms, known, strict=True)
-        ]
+        found = []
+        for arm, name in enumerate(experiment.arms):
+            if arm in experiment.retired:
+                continue
+            known, live = bool(np.isfinite(error[arm])), arm in policy.live
+            estimate = mean[arm] if known else None
+            radius = DEVIATIONS * error[arm] if known else None
+            found.append(CellEstimate("", name, estimate, radius, LEVEL, live))
+        return found
+
+    def shares(self) -> dict[str, Known]:
+        """Return that everybody is in the one bin."""
+        return {"": Known(1.0, 0.0)}
+
+    def worth(self, allocation: Allocation) -> Worth | None:
+        """Return Σ chance·mean over the arms."""
+        chances = np.array(allocation.chances[""])
+        mean, error = (each[chances > 0] for each in self.means())
+        if not np.isfinite(error).all():
+            return None
+        given = chances[chances > 0]
+        known = Known(float(given @ mean), float(np.sqrt(given**2 @ error**2)))
+        return Worth(known, tuple(Known(float(chance), 0.0) for chance in chances))
 
     def certificates(self) -> tuple[Certificate, ...]:
         """Return why each arm was dropped."""

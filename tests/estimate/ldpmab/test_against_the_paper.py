@@ -38,7 +38,9 @@ def agree(learner: sv.Learner, literal: Any, *, compare_numbers: bool = True) ->
         assert list(release.partition.box(path)) == literal.box[B]
     if not compare_numbers:
         return
-    for cell, (path, k) in zip(learner.estimates(), release.cells, strict=True):
+    contested = {policy.path for policy in release.contested}
+    cells = [cell for cell in learner.estimates() if cell.live and cell.path in contested]
+    for cell, (path, k) in zip(cells, release.cells, strict=True):
         if cell.radius is None:  # too few users to say, and nothing is decided
             assert literal.r(bin_of(path), k) == 0
             continue

@@ -149,11 +149,13 @@ def named_of(release: sv.Release, report: sv.Report) -> int:
 
 
 @each_setting
-def test_every_live_arm_of_a_contested_bin_has_an_estimate(settings: dict[str, Any]) -> None:
+def test_every_arm_of_every_bin_has_an_estimate(settings: dict[str, Any]) -> None:
     learner = grown_whisper(**settings)
     arms = learner.experiment.arms
     expected = [
-        (policy.path, arms[arm]) for policy in learner.release().contested for arm in policy.live
+        (policy.path, arm, number in policy.live)
+        for policy in learner.release().bins
+        for number, arm in enumerate(arms)
     ]
     # Also the arms that wait until the two on offer have been compared.
     state = whisper_state_of(learner)
@@ -161,13 +163,13 @@ def test_every_live_arm_of_a_contested_bin_has_an_estimate(settings: dict[str, A
     for policy in learner.release().contested:
         assert sorted(policy.live) == np.flatnonzero(live[policy.path]).tolist()
     found = learner.estimates()
-    assert [(cell.path, cell.arm) for cell in found] == expected
-    assert len(found) == learner.status().contested_cells
+    assert [(cell.path, cell.arm, cell.live) for cell in found] == expected
     for cell in found:
         assert cell.estimate is not None
         assert cell.radius is not None
-        assert 0 < cell.radius < 1
+        assert 0 < cell.radius < 1.5
         assert -0.5 < cell.estimate < 1.5
+        assert cell.level == 0.95
 
 
 @pytest.mark.parametrize(("epsilon", "reports"), [(8.0, 6000), (2.0, 10_000)])

@@ -307,7 +307,8 @@ def test_where_everything_is_settled_reports_are_empty() -> None:
     learner = settled()
     status = learner.status()
     assert (status.contested_cells, status.settled_bins) == (0, status.bins)
-    assert learner.estimates() == []
+    live = [each.live for each in learner.estimates()]  # of the arms that were dropped, too
+    assert (sum(live), len(live)) == (status.bins, status.bins * len(learner.experiment.arms))
     empty = good_report(learner)
     assert empty.payload == b""
     refused(

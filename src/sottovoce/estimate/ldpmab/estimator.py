@@ -1,12 +1,13 @@
 """``ldpmab`` as the learner uses it: the state, and the cells of past releases."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 
 from sottovoce.estimate.diagnosis import Diagnosis, Source
+from sottovoce.estimate.figures import Known
 from sottovoce.estimate.gate import Batch, Gate, saved_ids
 from sottovoce.estimate.history import Certificate, Event, history_of
 from sottovoce.estimate.ldpmab.amend import amend
@@ -25,6 +26,7 @@ from sottovoce.estimate.ldpmab.step import (
 )
 from sottovoce.estimate.method import CellEstimate
 from sottovoce.estimate.tree import node_paths
+from sottovoce.shared.allocation import Allocation
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Cell, Release
 from sottovoce.shared.wire import release_id
@@ -80,6 +82,7 @@ class LdpmabEstimator:
         self._scratch = new_scratch(self._constants)
         self._past = past
         self._matches: dict[int, CellMatch] = {}
+        self._measured: dict[Cell, tuple[float, float]] = {}  # where nobody measures any more
         self._since: dict[str, int] = {}  # the first release for whose reports a bin has sums
 
     def absorb(self, batch: Batch) -> int:
@@ -103,6 +106,7 @@ class LdpmabEstimator:
         experiment = self.release.experiment
         self.state = state = with_room(self.state, self._constants)
         coins = Coins(experiment.seed, node_paths(state))
+        before = self._contested()
         step(state, self._constants, self._scratch, coins)
         events = [dated.event for dated in history_of(state)]
         totals = state.totals[0]
@@ -114,6 +118,7 @@ class LdpmabEstimator:
             self.release = release_of(experiment, state)
             self.gate.publish(self.release)
             self._matches.clear()
+            self._keep(before)
         return events
 
     def amend(self, experiment: Experiment) -> None:
@@ -127,11 +132,49 @@ class LdpmabEstimator:
         self._matches.clear()
 
     def estimates(self) -> list[CellEstimate]:
-        """Return f̃ and r of each contested cell, as the next step would see them."""
+        """Return f̃ and r of each arm in each bin.
+
+        Those of contested cells as the next step would see them. The others as they were when the
+        last step saw them, in the bin or in one that it was a part of.
+        """
+        experiment, contested, found = self.release.experiment, self._contested(), []
+        for policy in self.release.bins:
+            for arm, name in enumerate(experiment.arms):
+                if arm in experiment.retired:
+                    continue
+                cell = policy.path, arm
+                known = contested[cell] if cell in contested else self._last_measured(*cell)
+                live = arm in policy.live
+                estimate, radius = known or (None, None)
+                found.append(CellEstimate(policy.path, name, estimate, radius, live=live))
+        return found
+
+    def _last_measured(self, path: str, arm: int) -> tuple[float, float] | None:
+        within = (path[:depth] for depth in range(len(path), -1, -1))
+        return next(
+            (self._measured[each, arm] for each in within if (each, arm) in self._measured), None
+        )
+
+    def _keep(self, before: Mapping[Cell, tuple[float, float] | None]) -> None:
+        """Keep what was known of cells that nobody measures any more."""
+        cells = set(self.release.cells)
+        self._measured |= {
+            cell: known for cell, known in before.items() if known and cell not in cells
+        }
+
+    def shares(self) -> dict[str, Known]:
+        """Return nothing: the paper's method does not ask who is where."""
+        return {}
+
+    def worth(self, allocation: Allocation) -> None:
+        """Return nothing: the sums of an arm end when it is dropped, and at every split."""
+
+    def _contested(self) -> dict[Cell, tuple[float, float] | None]:
+        """Return f̃ and r of each contested cell; None where it is too early."""
         counted = self._scratch.counted
         mark_counted(self.state, self._constants, counted)
-        paths, names = node_paths(self.state), self.release.experiment.arms
-        estimates = []
+        paths = node_paths(self.state)
+        estimates: dict[Cell, tuple[float, float] | None] = {}
         for node in self.state.contested[: self.state.totals[0].contested].tolist():
             arms = self.state.arms[node, : self.state.live[node]].tolist()
             sums = sums_of(self.state, node)
@@ -140,8 +183,7 @@ class LdpmabEstimator:
             estimate_bin(sums, counted, self._constants, found)
             numbers = zip(arms, found.estimates.tolist(), found.radii.tolist(), strict=True)
             for arm, estimate, radius in numbers:
-                known = (estimate, radius) if radius else (None, None)
-                estimates.append(CellEstimate(paths[node], names[arm], *known))
+                estimates[paths[node], arm] = (estimate, radius) if radius else None
         return estimates
 
     def certificates(self) -> tuple[Certificate, ...]:
@@ -176,6 +218,15 @@ class LdpmabEstimator:
         if not all(1 < first <= self.release.version for first in self._since.values()):
             raise ValueError("its bins cannot have begun anew when it says")
 
+    def read_measured(self, table: list[list[Any]]) -> None:
+        """Read what was known of cells that nobody measures any more."""
+        arms = len(self.release.experiment.arms)
+        for path, arm, *known in table:
+            estimate, radius = map(float, known)
+            if not 0 <= arm < arms or not np.isfinite(estimate) or not radius > 0:
+                raise ValueError("its estimates of arms that were dropped cannot be")
+            self._measured[str(path), int(arm)] = (estimate, radius)
+
     def to_table(self) -> dict[str, Any]:
         """Write the past releases, and the sums of the contested cells in their order."""
         state, cells = self.state, CellMatch.of(self.release.cells, self.state)
@@ -187,6 +238,7 @@ class LdpmabEstimator:
             "users": state.users[cells.bins].T.tolist(),
             "running": state.running[cells.nodes, :, cells.columns].T.tolist(),
             "since": self._since,
+            "measured": [[*cell, *known] for cell, known in sorted(self._measured.items())],
         }
 
 
@@ -218,6 +270,7 @@ def resume(release: Release, table: dict[str, Any]) -> LdpmabEstimator:
     state.users[cells.bins] = users.T
     estimator = LdpmabEstimator(release, state, past, saved_ids(release, table))
     estimator.read_since(table["since"])
+    estimator.read_measured(table["measured"])
     return estimator
 
 

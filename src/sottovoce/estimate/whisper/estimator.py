@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from sottovoce.estimate.diagnosis import Diagnosis
+from sottovoce.estimate.figures import Known as Figure
+from sottovoce.estimate.figures import Worth
 from sottovoce.estimate.gain_interval import GainEstimate, gain_estimate
 from sottovoce.estimate.gate import Batch, Gate, saved_ids
 from sottovoce.estimate.history import BeganAnew, Certificate, Event, history_of
@@ -18,11 +20,12 @@ from sottovoce.estimate.method import CellEstimate
 from sottovoce.estimate.tree import node_paths
 from sottovoce.estimate.whisper.amend import amend
 from sottovoce.estimate.whisper.anew import begin_anew
+from sottovoce.estimate.whisper.asked import NOT_ASKED, Asked, Key
 from sottovoce.estimate.whisper.audit import add_rewards
 from sottovoce.estimate.whisper.constants import Constants, constants
 from sottovoce.estimate.whisper.diagnosis import diagnose
 from sottovoce.estimate.whisper.groups import Groups
-from sottovoce.estimate.whisper.measurement import estimate
+from sottovoce.estimate.whisper.known import Known, cell_estimates, known_of, shares_of
 from sottovoce.estimate.whisper.past_releases import WhisperReleases
 from sottovoce.estimate.whisper.publish import certificates_of, release_of
 from sottovoce.estimate.whisper.saved import check_state, state_from_table, state_to_table
@@ -32,22 +35,20 @@ from sottovoce.estimate.whisper.state import State, initial_state, with_room
 from sottovoce.estimate.whisper.step import step
 from sottovoce.estimate.whisper.tally import Tally, credit, hand_over, mechanism_record
 from sottovoce.estimate.whisper.trust import STAY
+from sottovoce.estimate.whisper.worth import choice_of, worth_of
+from sottovoce.shared.allocation import Allocation
 from sottovoce.shared.baseline import POLICY
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
-from sottovoce.shared.whisper.cells import CellLayout, one_cell_mechanism
+from sottovoce.shared.whisper.cells import one_cell_mechanism
 from sottovoce.shared.whisper.questions import (
     EVERYBODY,
     PLACES,
-    Entry,
     Kind,
     question_of,
     questions_of,
 )
 from sottovoce.shared.wire import release_id
-
-_Key = tuple[int, int, int]  # release, population, question
-_NOT_ASKED = "it has answers to a question that nobody was asked"
 
 
 class WhisperEstimator:
@@ -64,12 +65,14 @@ class WhisperEstimator:
         self, release: Release, state: State, past: WhisperReleases, ids: Sequence[bytes]
     ) -> None:
         self._earlier: tuple[Certificate, ...] = ()
+        self._all_known: Known | None = None
         self.release = release
         self.gate = Gate(release.experiment, past, ids=ids)
         self.state = state
         self._constants: Constants = constants(release.experiment)
         self._past = past
-        self._tallies: dict[_Key, Tally] = {}
+        self._asked = Asked(past)
+        self._tallies: dict[Key, Tally] = {}
         self._counted = self._served = self._target = 0
         self._rewards = (0, 0)
         self._places: dict[tuple[int, int], tuple[int, int]] = {}
@@ -78,7 +81,7 @@ class WhisperEstimator:
     def absorb(self, batch: Batch) -> int:
         """Add reports to the tallies; return how many of their cells no longer stand."""
         report = batch.report
-        entry = self._entry(batch.version, report.question)
+        entry = self._asked.entry(batch.version, report.question)
         self._counted += batch.count
         if not entry.logged:
             self._served += batch.count
@@ -100,10 +103,10 @@ class WhisperEstimator:
         if entry.cells == EVERYBODY:
             self._add_rewards(batch)
             return 0
-        layout = self._layout(batch.version, report.population, entry)
+        layout = self._asked.layout(batch.version, report.population, entry)
         key = (batch.version, report.population, report.question)
         if key not in self._tallies:
-            self._tallies[key] = self._empty_tally(key)
+            self._tallies[key] = self._asked.empty_tally(key)
         tally = self._tallies[key]
         sums = batch.values.sum(axis=0, dtype=np.int64)
         named = np.abs(batch.values).sum(axis=0, dtype=np.int64)
@@ -160,6 +163,7 @@ class WhisperEstimator:
     def _hand_over_all(self) -> None:
         """Hand over all that waits, and make room for what follows from it."""
         self._sync()
+        self._all_known = None
         totals = self.state.totals[0]
         # Once, and not as they come: sums with fractions depend on the order they are added in.
         # Whoever got the baseline's arm has paid for no comparison.
@@ -185,7 +189,7 @@ class WhisperEstimator:
         """Hand over where people said they are."""
         question = question_of(number, self.release.experiment)
         if question.axis is None:
-            raise ValueError(_NOT_ASKED)
+            raise ValueError(NOT_ASKED)
         mechanism = one_cell_mechanism(self.release.experiment, population)
         told, variance = total / mechanism.signal, mechanism.inside
         group = TARGET if population == 0 else OTHERS
@@ -200,17 +204,24 @@ class WhisperEstimator:
         return [BeganAnew()]
 
     def estimates(self) -> list[CellEstimate]:
-        """Return f̂ of each live arm in each contested bin, with a 95 % interval."""
-        nodes = {path: node for node, path in enumerate(node_paths(self.state))}
-        estimates = []
-        for policy in self.release.contested:
-            known = estimate(self.state, self._constants, nodes[policy.path])
-            for arm in policy.live:
-                name = self.release.experiment.arms[arm]
-                mean, variance = float(known.mean[arm]), float(known.covariance[arm, arm])
-                radius = 1.96 * variance**0.5
-                estimates.append(CellEstimate(policy.path, name, 0.5 + mean, radius))
-        return estimates
+        """Return f̂ of each arm in each bin, settled ones too."""
+        known = self._known()
+        return cell_estimates(known, self.release, node_paths(self.state))
+
+    def shares(self) -> dict[str, Figure]:
+        """Return the share of the target's people in each bin."""
+        return shares_of(self._known(), self.release, node_paths(self.state))
+
+    def worth(self, allocation: Allocation) -> Worth:
+        """Return the mean outcome by a policy, and who gets which arm."""
+        choice = choice_of(self.state, self._constants, self.release, allocation)
+        return worth_of(self.state, self._known(), choice)
+
+    def _known(self) -> Known:
+        """Return what is known of all bins; it changes at steps only."""
+        if self._all_known is None:
+            self._all_known = known_of(self.state, self._constants)
+        return self._all_known
 
     def certificates(self) -> tuple[Certificate, ...]:
         """Return why each arm was dropped."""
@@ -271,65 +282,21 @@ class WhisperEstimator:
             if not 0 <= population < len(experiment.populations):
                 raise ValueError("it has answers of a population that is not there")
             if not 1 <= version <= self.release.version:
-                raise ValueError(_NOT_ASKED)
+                raise ValueError(NOT_ASKED)
             key = (version, population, number)
-            self._tallies[key] = self._read_tally(key, numbers)
+            self._tallies[key] = self._asked.read_tally(key, numbers)
 
     def _read_places(self, key: tuple[int, int], answers: int, total: int) -> None:
         population, number = key
         if not all(type(each) is int for each in (population, number, answers, total)):
             raise ValueError("its counts of people who told where they are do not fit")
         known = 0 <= population < len(self.release.experiment.populations)
-        asked = known and self._entry(self.release.version, number).measures == PLACES
+        asked = known and self._asked.entry(self.release.version, number).measures == PLACES
         if not asked or key in self._places:
-            raise ValueError(_NOT_ASKED)
+            raise ValueError(NOT_ASKED)
         if not abs(total) <= answers:
             raise ValueError("its counts of people who told where they are do not fit")
         self._places[key] = (answers, total)
-
-    def _read_tally(self, key: _Key, numbers: Sequence[Any]) -> Tally:
-        fresh = self._empty_tally(key)
-        asked, sums, named = (np.array(each, dtype=np.int64) for each in numbers)
-        shapes = [each.shape for each in (asked, sums, named)]
-        if shapes != [each.shape for each in (fresh.asked, fresh.sums, fresh.named)]:
-            raise ValueError("its answers do not fit their release")
-        if (
-            (asked < 0).any()
-            or (named < 0).any()
-            or (named > asked.max(axis=0)).any()
-            or (np.abs(sums) > named).any()
-        ):
-            raise ValueError("its answers are not counts")
-        return fresh._replace(asked=asked, sums=sums, named=named)
-
-    def _entry(self, version: int, number: int) -> Entry:
-        experiment = self._past.experiment(version)
-        return questions_of(experiment)[question_of(number, experiment).kind]
-
-    def _layout(self, version: int, population: int, entry: Entry) -> CellLayout:
-        """Return the cells of a question in a release; a report with bytes is about some."""
-        layout = self._past.layout(
-            version, population=population, by_arm=entry.by_arm, settled=entry.settled
-        )
-        if layout is None:
-            raise ValueError(_NOT_ASKED)
-        return layout
-
-    def _empty_tally(self, key: _Key) -> Tally:
-        version, population, number = key
-        entry, experiment = self._entry(version, number), self._past.experiment(version)
-        question = question_of(number, experiment)
-        layout = self._layout(version, population, entry)
-        of_halves = layout.halves.parts == 2 and question.axis is None
-        of_others = entry.settled and (population != 0 or layout.whole == 1)
-        if entry.cells == EVERYBODY or of_halves or of_others:
-            raise ValueError(_NOT_ASKED)
-        columns = len(experiment.arms) if entry.ranked else 1
-        cells = layout.mechanism(question.axis).mechanism.cells
-        zeros = (np.zeros((n, columns), np.int64) for n in (len(layout.indices), cells, cells))
-        return Tally(
-            population, -1 if question.axis is None else question.axis, question.row, *zeros
-        )
 
     def _sync(self) -> None:
         """Count the reports of late, in whole numbers only."""
@@ -338,17 +305,17 @@ class WhisperEstimator:
         totals.served += self._served
         self._counted = self._served = 0
 
-    def _hand_over(self, key: _Key, tally: Tally, nodes: Mapping[str, int]) -> None:
+    def _hand_over(self, key: Key, tally: Tally, nodes: Mapping[str, int]) -> None:
         """Hand one tally over to the bins that still stand, and count what it is worth."""
         version, population, number = key
-        entry, experiment = self._entry(version, number), self._past.experiment(version)
-        layout = self._layout(version, population, entry)
+        entry, experiment = self._asked.entry(version, number), self._past.experiment(version)
+        layout = self._asked.layout(version, population, entry)
         if population > 0 or entry.logged:
             # What is contested for one population is contested for all.
             asked_of = questions_of(experiment)
-            usual = self._layout(version, 0, asked_of[Kind.MASS]).halves.mechanism
+            usual = self._asked.layout(version, 0, asked_of[Kind.MASS]).halves.mechanism
             compares = asked_of[Kind.OUTCOME if entry.logged else Kind.MASS]
-            own = self._layout(version, population, compares).halves.mechanism
+            own = self._asked.layout(version, population, compares).halves.mechanism
             asked = int(tally.asked[0].sum())
             then = constants(experiment)
             credit(self.state, then, usual.variance, own.variance, entry.logged, asked)
