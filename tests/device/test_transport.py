@@ -122,6 +122,16 @@ def test_what_is_not_http_is_an_error_of_the_transport(answer: bytes) -> None:
         send(Request("GET", address), timeout=5)
 
 
+@pytest.mark.parametrize("status", [200, 503])
+@pytest.mark.parametrize("half", [b"", b"half"])
+def test_an_answer_that_does_not_come_whole_is_none(status: int, half: bytes) -> None:
+    with (
+        raw_server(b"HTTP/1.1 %d So\r\nContent-Length: 9\r\n\r\n%s" % (status, half)) as address,
+        pytest.raises(sv.TransportError, match="an answer must come whole"),
+    ):
+        send(Request("GET", address), timeout=5)
+
+
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"])
 def test_a_server_that_falls_silent_is_an_error_of_the_transport(answer: bytes) -> None:
     with (

@@ -124,4 +124,8 @@ def _read(answer: Any, *, most: int) -> bytes:
             raise TransportError(f"an answer must have at most {most} bytes; got more")
         if time.monotonic() > deadline:
             raise TransportError(f"an answer must come within {SLOWEST:g} s; it did not")
+    announced = answer.headers.get("content-length", "")
+    # What is read block by block ends in silence where the connection does.
+    if announced.isdigit() and len(body) < int(announced):
+        raise TransportError("an answer must come whole; the connection ended before its end")
     return bytes(body)
