@@ -437,10 +437,10 @@ def test_a_learner_that_begins_anew_keeps_what_its_policies_brought() -> None:
     "change",
     [
         lambda table: table["groups"].__setitem__(0, 99),
-        lambda table: table["groups"].__setitem__(1, -1),
-        lambda table: table["groups"][2].append([1000, False, [[50, 0], [0, 50]]]),
-        lambda table: table["groups"][2].append([2000, False, [[0, 0], [0, 0]]]),
-        lambda table: table["groups"][2].append([500, False, [[0, 0]]]),
+        lambda table: table["groups"].__setitem__(0, -1),
+        lambda table: table["groups"][1].append([1000, False, [[50, 0], [0, 50]]]),
+        lambda table: table["groups"][1].append([2000, False, [[0, 0], [0, 0]]]),
+        lambda table: table["groups"][1].append([500, False, [[0, 0]]]),
         lambda table: table.__setitem__("shares", [[2, 1000]]),
         lambda table: table.__setitem__("shares", [[1, 500]]),
         lambda table: table.pop("shares"),
@@ -502,7 +502,7 @@ def test_the_policy_group_is_heard_in_an_audit_too() -> None:
         learner.receive(replace(policy, nonce=bytes([turn] * 16)))
     learner.receive(replace(policy, question=policy.question + 1))  # of the baseline group
     assert whisper_state_of(learner).totals[0].audit_answers == 9
-    assert whisper_state_of(learner).totals[0].paid == 9
+    assert whisper_state_of(learner).totals[0].paid == 10
     assert whisper_state_of(learner).totals[0].target == 10
 
 

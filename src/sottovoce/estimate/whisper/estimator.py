@@ -166,8 +166,9 @@ class WhisperEstimator:
         self._all_known = None
         totals = self.state.totals[0]
         # Once, and not as they come: sums with fractions depend on the order they are added in.
-        # Whoever got the baseline's arm has paid for no comparison.
-        totals.paid += self._target - self._groups.held
+        # People of groups tell nothing of bins. But the fewer compare arms, the fewer are yet to
+        # get what was found, and the rules weigh the two against each other: all are counted.
+        totals.paid += self._target
         totals.target += self._target
         self._groups.hand_over(self.state.gain, self._constants.gain)
         self._target = 0

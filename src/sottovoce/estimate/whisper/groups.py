@@ -8,19 +8,14 @@ import numpy as np
 from sottovoce.estimate.gain import Counts, Gain, GainConstants, add_people
 from sottovoce.estimate.gate import Batch
 from sottovoce.estimate.whisper.past_releases import WhisperReleases
-from sottovoce.shared.baseline import BASELINE
 
 _Key = tuple[int, bool]  # the share of the release that they had, and whether all was settled there
 
 
 class Groups:
-    """Answers of the groups, in whole numbers, by what their releases asked for.
-
-    held: how many people of the baseline group have come.
-    """
+    """Answers of the groups, in whole numbers, by what their releases asked for."""
 
     def __init__(self) -> None:
-        self.held = 0
         self._others = 0
         self._told: dict[_Key, Counts] = {}
 
@@ -31,7 +26,6 @@ class Groups:
             # Where nothing is asked, people come who could not have been asked: they do not count.
             self._others += 0 if settled else batch.count
             return
-        self.held += batch.count if group == BASELINE else 0
         key = (past.share(batch.version), settled)
         told = self._told.setdefault(key, np.zeros((2, 2), dtype=np.int64))
         if batch.values is not None:
@@ -44,26 +38,25 @@ class Groups:
             add_people(gain, fixed, fixed.first, False, np.zeros((2, 2), np.int64), self._others)
         for (share, settled), told in sorted(self._told.items()):
             add_people(gain, fixed, share, settled, told, 0.0)
-        self.held = self._others = 0
+        self._others = 0
         self._told.clear()
 
     def to_table(self) -> list[Any]:
         """Write what waits for the next step."""
         told = [[*key, each.tolist()] for key, each in sorted(self._told.items())]
-        return [self.held, self._others, told]
+        return [self._others, told]
 
     @classmethod
     def from_table(cls, table: Sequence[Any], fixed: GainConstants, most: int) -> "Groups":
         """Read what ``to_table`` wrote. most: how many people have come since the last step."""
         groups = cls()
-        groups.held, groups._others, told = int(table[0]), int(table[1]), table[2]
+        groups._others, told = int(table[0]), table[1]
         for share, settled, numbers in told:
             counts = np.array(numbers, dtype=np.int64)
             if counts.shape != (2, 2) or (counts < 0).any() or not 0 < share <= fixed.first:
                 raise ValueError("its groups are not counts")
             groups._told[int(share), bool(settled)] = counts
         members = sum(int(each.sum()) for each in groups._told.values())
-        held = sum(int(each[BASELINE].sum()) for each in groups._told.values())
-        if groups.held != held or groups._others < 0 or members + groups._others > most:
+        if groups._others < 0 or members + groups._others > most:
             raise ValueError("its groups are not those of the people who came")
         return groups

@@ -9,7 +9,7 @@ from sottovoce.lab.compiled import compiled, inlined
 from sottovoce.lab.whisper.draws import send
 from sottovoce.lab.whisper.rules import add_people, group_of
 from sottovoce.lab.whisper.tables import Crowd, Fixed
-from sottovoce.shared.baseline import BASELINE, NEITHER, POLICY, UNIT
+from sottovoce.shared.baseline import NEITHER, POLICY, UNIT
 
 
 @inlined
@@ -42,6 +42,5 @@ def add_groups(crowd: Crowd, fixed: Fixed, settled: bool, people: int) -> None:
     if constants.gain.measured and people > 0:
         members = groups[0, 0] + groups[0, 1] + groups[1, 0] + groups[1, 1]
         others = 0 if settled else people - members
-        crowd.state.totals[0].paid -= groups[BASELINE, 0] + groups[BASELINE, 1]
         add_people(gain, constants.gain, gain.share[0], settled, groups, float(others))
         groups[:] = 0
