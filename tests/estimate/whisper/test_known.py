@@ -28,13 +28,8 @@ from support.whispers import send, tell_places
 
 @cache
 def saved(horizon: int, auxiliary: bool) -> str:
-    learner = sv.Learner(
-        whispering(
-            horizon=horizon,
-            release_every=50,
-            **({} if auxiliary else {"auxiliary": []}),
-        )
-    )
+    others: dict[str, Any] = {} if auxiliary else {"auxiliary": []}
+    learner = sv.Learner(whispering(horizon=horizon, release_every=50, **others))
     rng = random.Random(1)
     tell_places(learner, rng)
     send(learner, rng, 2500, target_only=not auxiliary)
@@ -69,7 +64,20 @@ def test_shares_of_bins_add_up_to_all_people_and_arms_to_one() -> None:
         assert sum(each.share for each in arms) == pytest.approx(1)
         people = learner.status().reports["target"]
         assert sum(each.people for each in arms) == pytest.approx(people)
-        assert all(0 <= each.share_radius < 1 and each.level == 0.95 for each in (*bins, *arms))
+        assert all(0 <= each.share_radius < 1 and each.level == 0.95 for each in bins)
+        assert all(0 <= each.share_radius < 1 and each.level == 0.95 for each in arms)
+
+
+def test_shares_add_up_where_the_noise_says_that_nobody_is_in_a_bin() -> None:
+    learner = learned()
+    state = whisper_state_of(learner)
+    nodes = int(state.totals[0].nodes)
+    leaves = np.flatnonzero(state.tree.child[:nodes] == np.arange(nodes))
+    state.mass_told.precision[leaves[0], 0, 0] = 1e4
+    state.mass_told.vector[leaves[0], 0, 0] = -1e4
+    share = known(learner).people[0].share[leaves]
+    assert share.sum() == pytest.approx(1)
+    assert (share > 0).all()
 
 
 @pytest.mark.parametrize("auxiliary", [False, True])
@@ -195,10 +203,8 @@ def test_a_policy_that_cuts_across_bins_has_its_pieces_of_them() -> None:
 
 
 def test_values_are_in_the_unit_of_the_owner() -> None:
-    one, minutes = (
-        sv.Learner(whispering(auxiliary=[], release_every=50, **reward))
-        for reward in ({}, {"reward": (10, 70)})
-    )
+    one = sv.Learner(whispering(auxiliary=[], release_every=50))
+    minutes = sv.Learner(whispering(auxiliary=[], release_every=50, reward=(10, 70)))
     for learner in (one, minutes):
         rng = random.Random(3)
         tell_places(learner, rng)
