@@ -38,6 +38,9 @@ from sottovoce.shared.partition import Partition
 REPS = 500
 PEOPLE = 40_000
 EPSILONS = (1.0, 4.0)
+EARLIER = 16
+"""The earlier release is that after the first of so many parts of the people."""
+
 TRUTH = 200_000
 """How many people are drawn to work out the truth."""
 
@@ -102,9 +105,9 @@ def one_run(setting: Setting, seed: int) -> dict[str, float]:
     driver = Driver(policy, experiment, np.empty((0, world.dimension)))
     if rows:
         driver.contribute(world, rows, behaviour=np.array(even), population=1)
-    driver.serve(world, n // 4)
+    driver.serve(world, n // EARLIER)
     middle = policy.release()
-    driver.serve(world, n - n // 4)
+    driver.serve(world, n - n // EARLIER)
     found: dict[str, list[bool]] = defaultdict(list)
     state, constants, release = policy.learner, policy.constants, policy.release()
     known = known_of(state, constants)

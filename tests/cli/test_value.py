@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from support.commands import Done, run
 from support.whispers import person
 
 PEOPLE = 400
-NAMED = {"auxiliary": [], "release_every": 50, "horizon": 1000, "name": "walking"}
+NAMED: dict[str, Any] = {"auxiliary": [], "release_every": 50, "horizon": 1000, "name": "walking"}
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from sottovoce.cli.service import HERE, Database
 if TYPE_CHECKING:
     from sottovoce.estimate.figures import Value as Figure
     from sottovoce.shared.experiment import Experiment
+    from sottovoce.shared.reward import RewardScale
 
 
 class Value(Command, extra="server"):
@@ -63,7 +64,7 @@ class Value(Command, extra="server"):
             )
             return
         for each in values:
-            say(_line(each))
+            say(_line(each, learner.experiment.rewards))
 
 
 def _usual(experiment: "Experiment", newest: int) -> list[str]:
@@ -71,7 +72,9 @@ def _usual(experiment: "Experiment", newest: int) -> list[str]:
     return [f"release:{newest}", *(f"always:{arm}" for arm in arms)]
 
 
-def _line(value: "Figure") -> str:
-    low, high = value.estimate - value.radius, value.estimate + value.radius
+def _line(value: "Figure", rewards: "RewardScale") -> str:
+    # No mean is beyond the bounds of the rewards.
+    low = max(value.estimate - value.radius, rewards.low)
+    high = min(value.estimate + value.radius, rewards.high)
     interval = f"{low:.4g} to {high:.4g}, {value.level:.0%} interval"
     return f"{value.policy}: {value.estimate:.4g} ({interval})"

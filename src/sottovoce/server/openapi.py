@@ -30,8 +30,8 @@ _BODY = (400, 408, 413, 415, 422, 429, *_DATABASE)
 _TOKEN = (401, 403)
 
 _COUNT, _TEXT, _ANYTHING = {"type": "integer", "minimum": 0}, {"type": "string"}, Json()
-_FINGERPRINT = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
-_HASH = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+_OF_ESTIMATES = ("estimates", "bins", "arms", "value")
+_FINGERPRINT = _HASH = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 _PATH = {"type": "string", "pattern": "^[01]*$"}
 _KEY = {"type": "string", "pattern": "^[0-9a-f]{16}$"}
 _IN_PATH: Json = {"in": "path", "required": True}
@@ -389,9 +389,7 @@ def _schemas() -> Json:
             amendments=_list(_ref("Entry")),
         ),
         "Certificates": _object(learned=_COUNT, certificates=_ANYTHING),
-        "Estimates": _object(
-            learned=_COUNT, estimates=_ANYTHING, bins=_ANYTHING, arms=_ANYTHING, value=_ANYTHING
-        ),
+        "Estimates": _object(learned=_COUNT, **dict.fromkeys(_OF_ESTIMATES, _ANYTHING)),
         "Diagnosis": _object(
             learned=_COUNT, sources=_ANYTHING, audit=_ANYTHING, warnings=_ANYTHING
         ),

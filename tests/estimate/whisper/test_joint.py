@@ -1,5 +1,7 @@
 """All bins at once: the tree is solved as a dense system of equations would be."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -33,7 +35,7 @@ def problem(seed: int) -> tuple[Branches, Evidence, Floats, Floats]:
 
 def dense(
     branches: Branches, evidence: Evidence, prior: Floats, sides: Floats
-) -> tuple[list[Floats], Floats, Floats]:
+) -> tuple[list[Any], Any, Any]:
     """The same with one large matrix: the x of each node in the unknowns, covariance and mean."""
     places = {("x", 0): 0}
     for node in INNER:

@@ -11,7 +11,13 @@ import sottovoce as sv
 from factories import ARMS, grown_whisper, whispering
 from sottovoce.estimate.figures import DEVIATIONS
 from sottovoce.estimate.whisper.constants import constants
-from sottovoce.estimate.whisper.known import Known, known_of, measured_everywhere
+from sottovoce.estimate.whisper.known import (
+    Known,
+    _evidence,
+    _Picture,
+    known_of,
+    measured_everywhere,
+)
 from sottovoce.estimate.whisper.measurement import bin_shares, measured
 from sottovoce.estimate.whisper.state import Information
 from sottovoce.shared.partition import Partition
@@ -22,13 +28,8 @@ from support.whispers import send, tell_places
 
 @cache
 def saved(horizon: int, auxiliary: bool) -> str:
-    learner = sv.Learner(
-        whispering(
-            horizon=horizon,
-            release_every=50,
-            **({} if auxiliary else {"auxiliary": []}),
-        )
-    )
+    others: dict[str, Any] = {} if auxiliary else {"auxiliary": []}
+    learner = sv.Learner(whispering(horizon=horizon, release_every=50, **others))
     rng = random.Random(1)
     tell_places(learner, rng)
     send(learner, rng, 2500, target_only=not auxiliary)
@@ -63,7 +64,20 @@ def test_shares_of_bins_add_up_to_all_people_and_arms_to_one() -> None:
         assert sum(each.share for each in arms) == pytest.approx(1)
         people = learner.status().reports["target"]
         assert sum(each.people for each in arms) == pytest.approx(people)
-        assert all(0 <= each.share_radius < 1 and each.level == 0.95 for each in (*bins, *arms))
+        assert all(0 <= each.share_radius < 1 and each.level == 0.95 for each in bins)
+        assert all(0 <= each.share_radius < 1 and each.level == 0.95 for each in arms)
+
+
+def test_shares_add_up_where_the_noise_says_that_nobody_is_in_a_bin() -> None:
+    learner = learned()
+    state = whisper_state_of(learner)
+    nodes = int(state.totals[0].nodes)
+    leaves = np.flatnonzero(state.tree.child[:nodes] == np.arange(nodes))
+    state.mass_told.precision[leaves[0], 0, 0] = 1e4
+    state.mass_told.vector[leaves[0], 0, 0] = -1e4
+    share = known(learner).people[0].share[leaves]
+    assert share.sum() == pytest.approx(1)
+    assert (share > 0).all()
 
 
 @pytest.mark.parametrize("auxiliary", [False, True])
@@ -108,39 +122,17 @@ def test_an_interval_of_one_bin_is_that_of_the_noise_and_the_prior() -> None:
 
 def test_what_is_not_known_of_who_is_where_makes_intervals_of_bins_wider() -> None:
     learner = learned()
-    state = whisper_state_of(learner)
-    before = known(learner)
-    for told in (state.mass_told.precision, state.mass_told.vector):
-        told *= 0.01  # shares are known less well, and as they were expected
-    after = known(learner)
-    leaves = np.flatnonzero(state.tree.child[: len(before.mean)] == np.arange(len(before.mean)))
-    error = after.people[0].error[leaves]
-    assert (error > before.people[0].error[leaves]).all()
-    exact = known_with_exact_shares(learner)
-    for node in leaves:
-        wide, narrow = (np.diag(each.covariance[node]) for each in (after, exact))
-        assert (wide >= narrow - 1e-12).all()
-        # Of a clear effect, an error of the share is one by as many per cent.
-        arm = int(np.argmax(np.abs(after.mean[node])))
-        assert wide[arm] > narrow[arm] * 1.001
-
-
-def known_with_exact_shares(learner: sv.Learner) -> Known:
-    """The same if the shares were as they are expected, for certain."""
-    from sottovoce.estimate.whisper import known as module
-
-    now = whisper_state_of(learner), constants(learner.experiment)
-    real, whereabouts = module.whereabouts, module.whereabouts
-
-    def certain(*arguments: Any) -> Any:
-        found = real(*arguments)
-        return found._replace(error=0 * found.error, upper_error=0 * found.upper_error)
-
-    module.whereabouts = certain
-    try:
-        return module.known_of(*now)
-    finally:
-        module.whereabouts = whereabouts
+    state, fixed = whisper_state_of(learner), constants(learner.experiment)
+    found = known(learner)
+    people, nothing = found.people, np.zeros_like(found.mean)
+    told = _evidence(_Picture(state, fixed, people, found.mean, nothing, blurred=True)).own
+    precision, _ = measured_everywhere(state, fixed, people[0], 0, 0)
+    assert (people[0].error > 0.01).sum() > 2
+    for node, error in enumerate(people[0].error):
+        # An error of the share is one of g by as many per cent: J becomes (J⁻¹ + error²·g·gᵀ)⁻¹.
+        spread = error**2 * np.outer(found.mean[node], found.mean[node])
+        expected = np.linalg.solve(np.eye(3) + precision[node] @ spread, precision[node])
+        assert told[node] == pytest.approx(expected, abs=1e-9)
 
 
 def test_the_value_of_a_release_is_between_those_of_its_bins() -> None:
@@ -211,10 +203,8 @@ def test_a_policy_that_cuts_across_bins_has_its_pieces_of_them() -> None:
 
 
 def test_values_are_in_the_unit_of_the_owner() -> None:
-    one, minutes = (
-        sv.Learner(whispering(auxiliary=[], release_every=50, **reward))
-        for reward in ({}, {"reward": (10, 70)})
-    )
+    one = sv.Learner(whispering(auxiliary=[], release_every=50))
+    minutes = sv.Learner(whispering(auxiliary=[], release_every=50, reward=(10, 70)))
     for learner in (one, minutes):
         rng = random.Random(3)
         tell_places(learner, rng)

@@ -50,6 +50,8 @@ from sottovoce.shared.whisper.questions import (
 )
 from sottovoce.shared.wire import release_id
 
+_WORTHS = 32  # policies whose worth is kept until the next step
+
 
 class WhisperEstimator:
     """Implements ``Estimator``.
@@ -66,6 +68,7 @@ class WhisperEstimator:
     ) -> None:
         self._earlier: tuple[Certificate, ...] = ()
         self._all_known: Known | None = None
+        self._worths: list[tuple[Allocation, Worth]] = []
         self.release = release
         self.gate = Gate(release.experiment, past, ids=ids)
         self.state = state
@@ -215,12 +218,23 @@ class WhisperEstimator:
 
     def worth(self, allocation: Allocation) -> Worth:
         """Return the mean outcome by a policy, and who gets which arm."""
+        known = self._known()
+        for (
+            each,
+            worth,
+        ) in self._worths:  # a server asks again and again, and between two steps in vain
+            if each == allocation:
+                return worth
         choice = choice_of(self.state, self._constants, self.release, allocation)
-        return worth_of(self.state, self._known(), choice)
+        worth = worth_of(self.state, known, choice)
+        if len(self._worths) < _WORTHS:
+            self._worths.append((allocation, worth))
+        return worth
 
     def _known(self) -> Known:
         """Return what is known of all bins; it changes at steps only."""
         if self._all_known is None:
+            self._worths.clear()
             self._all_known = known_of(self.state, self._constants)
         return self._all_known
 
