@@ -9,9 +9,11 @@ from sottovoce.cli.amend import Amend
 from sottovoce.cli.app import add, say
 from sottovoce.cli.audit import Audit
 from sottovoce.cli.bench import Regret, Service, Speed
+from sottovoce.cli.compare import Compare
 from sottovoce.cli.device import Contribute, Monitor, Receipt
 from sottovoce.cli.export import Export
-from sottovoce.cli.lab import Compare, Reproduce, Simulate
+from sottovoce.cli.lab import Reproduce, Simulate
+from sottovoce.cli.plan import Plan
 from sottovoce.cli.service import Demo, Key, Replay, Serve
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -40,6 +42,6 @@ def sottovoce(
 
 
 add(app, Demo, Serve, Amend, Replay, Key, Contribute, Receipt, Monitor, Export, Audit)
-add(app, Simulate, Compare, Reproduce)
+add(app, Plan, Simulate, Compare, Reproduce)
 add(bench, Speed, Service, Regret)
 app.add_typer(bench, name="bench")

@@ -125,6 +125,12 @@ class Whisper(MethodSettings):
 
         return expected_share(experiment)
 
+    def expected_loss(self, experiment: "Experiment", *, effect: float) -> float | None:
+        """Return the same where arms differ by an effect, by a rule of thumb."""
+        from sottovoce.shared.whisper.planned import expected_loss
+
+        return expected_loss(experiment, effect=effect)
+
     @property
     def arms_are_public(self) -> bool:
         """Whether the arm of each person is public, which is weaker privacy."""
