@@ -1,5 +1,6 @@
 """How a comparison on a log is printed."""
 
+import math
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -21,17 +22,17 @@ def show_log(found: "LogComparison") -> None:
         f" propensities {log.source}"
     )
     say(f"features: {', '.join(feature.name for feature in log.schema)}")
-    title = "mean reward, with 95 % intervals: of people while it learned, and of the policy then"
+    title = "mean reward, with 95 % intervals: while a method learned, and of its policy then"
     table = Table(box=box.SIMPLE, title=title, title_justify="left")
-    table.add_column("policy")
-    for name in ("while learning", "people", "doubly robust", "self-norm.", "inverse prop."):
+    table.add_column("policy", no_wrap=True)
+    for name in ("learning", "people", "doubly robust", "inverse prop."):
         table.add_column(name, justify="right", no_wrap=True)
     for line in found.lines:
         values = line.values
         people = "" if line.people is None else f"{line.people:,}"
-        cells = ["", "", ""]
+        cells = ["", ""]
         if values is not None:
-            cells = [_interval(each) for each in (values.dr, values.snips, values.ips)]
+            cells = [_interval(each) for each in (values.dr, values.ips)]
         name = f"{line.name}: {found.best}" if line.name.startswith("best") else line.name
         table.add_row(escape(name), _interval(line.learning), people, *cells)
     console.print(table)
@@ -42,4 +43,8 @@ def show_log(found: "LogComparison") -> None:
 def _interval(found: "Estimate | None") -> str:
     if found is None:
         return ""
-    return f"{found.value:.3f} ± {(found.high - found.low) / 2:.3f}"
+    half = (found.high - found.low) / 2
+    if not math.isfinite(half):
+        return "not known"
+    digits = 3 if half == 0 else min(max(1 - math.floor(math.log10(half)), 0), 4)
+    return f"{found.value:.{digits}f} ± {half:.{digits}f}"
