@@ -47,9 +47,9 @@ class Plan(Command, extra="lab,server"):
     auxiliary: str | None = option(
         None, "Logged rows of others before, as ROWS or ROWS@EPSILON; those of the file otherwise."
     )
-    worlds: int = option(60, "How many plausible worlds are played at most.", min=1)
+    worlds: int = option(200, "How many plausible worlds are played at most.", min=1)
     seconds: float = option(
-        40.0, "After so many seconds no further worlds are begun, if there are four.", min=0
+        30.0, "After so many seconds no further worlds are begun, if there are four.", min=0
     )
     seed: int = option(0, "Fixes the worlds and their people.", min=0)
     picture: Path | None = option(None, "A .png or .svg file for the curves.")

@@ -63,13 +63,10 @@ def test_a_log_has_features_rewards_and_propensities_as_its_file_does(tmp_path: 
     assert log.propensities == pytest.approx(np.array(table["chance"]))
     low, high = min(table["age"]), max(table["age"])
     assert log.schema == (sv.Numeric("age", low, high), sv.Categorical("city", ("a", "b", "c")))
+    age, city = log.schema
     for row, point in enumerate(log.contexts[:50]):
-        device = [
-            at
-            for feature, name in zip(log.schema, ("age", "city"), strict=True)
-            for at in feature.positions(table[name][row])
-        ]
-        assert point == pytest.approx(device)
+        device = (*age.positions(table["age"][row]), *city.positions(table["city"][row]))
+        assert tuple(point) == pytest.approx(device)
 
 
 def test_missing_values_become_optional_features(tmp_path: Path) -> None:
@@ -105,7 +102,12 @@ def test_the_open_bandit_layout_is_known_by_its_columns(tmp_path: Path) -> None:
 
 def test_propensities_that_are_not_given_are_estimated_or_assumed(tmp_path: Path) -> None:
     path = write(tmp_path / "trial.csv", trial(rows=6000))
-    given = {"arm": "arm", "reward": "minutes", "reward_range": (0, 60), "features": ["city"]}
+    given: dict[str, Any] = {
+        "arm": "arm",
+        "reward": "minutes",
+        "reward_range": (0, 60),
+        "features": ["city"],
+    }
     true = read_log([path], OWN).propensities
     estimated = read_log([path], Columns(**given))
     assert estimated.source == "estimated from the features"

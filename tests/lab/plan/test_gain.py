@@ -33,7 +33,7 @@ def test_simulated_answers_vary_as_much_as_the_formula_says() -> None:
 
 def test_a_gain_shows_when_it_exceeds_half_of_its_interval() -> None:
     people = np.array([1_000, 10_000, 100_000, 1_000_000])
-    gain = 0.1 * people
+    gain = np.array([100.0, 1_000.0, 10_000.0, 100_000.0])
     assert people_until_gain_shows(people, gain, epsilon=1.0) == 100_000
     assert people_until_gain_shows(people, -gain, epsilon=1.0) == math.inf
 
@@ -41,5 +41,5 @@ def test_a_gain_shows_when_it_exceeds_half_of_its_interval() -> None:
 def test_a_gain_that_shows_later_is_foreseen() -> None:
     """With a gain of 0.1 from the beginning half of the interval is 0.1 at n = 20,235."""
     people = np.arange(100, 5_000, 100)
-    found = people_until_gain_shows(people, 0.1 * people, epsilon=1.0)
+    found = people_until_gain_shows(people, np.arange(10.0, 500.0, 10.0), epsilon=1.0)
     assert found == pytest.approx((1.5 * 1.96 / 0.1) ** 2 / (0.2 * 0.46212**2), rel=0.02)

@@ -24,18 +24,14 @@ def draw_plan(curves: Mapping[float, Curve], *, own: float, unit: str, path: Pat
             )
         right.plot(curve.people, curve.gain, color=colour, lw=width, label=label)
         if mine:
-            top = max(2 * float(max(each.gain.max() for each in curves.values())), 1e-9)
-            right.plot(curve.people, curve.width, color=colour, ls=":", lw=width)
-            right.annotate(
-                "half of its interval",
-                xy=(0.98, 0.02),
-                xycoords="axes fraction",
-                ha="right",
-                color=colour,
-            )
-            right.set_ylim(
-                top=top, bottom=min(-0.25 * top, *(each.gain.min() for each in curves.values()))
-            )
+            dotted = f"half of its interval, ε = {epsilon:g}"
+            right.plot(curve.people, curve.width, color=colour, ls=":", lw=width, label=dotted)
+    gains = [
+        float(gain) for curve in curves.values() for gain in (curve.gain.min(), curve.gain.max())
+    ]
+    top = max(2 * max(gains), 1e-9)
+    right.set_ylim(bottom=min(-0.1 * top, *gains), top=top)
+    right.legend(frameon=False, loc="upper left")
     left.axhline(MOST_PEOPLE_SUITED, color="grey", ls="--", lw=1)
     left.set(xscale="log", ylim=(0, 1), xlabel="people who have come")
     left.set_title("Share of people whose arm suits them")

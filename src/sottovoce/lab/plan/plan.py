@@ -111,8 +111,8 @@ class Limits:
     The seconds count from the first run that ends, so that compiling does not count.
     """
 
-    worlds: int = 60
-    seconds: float = 40.0
+    worlds: int = 200
+    seconds: float = 30.0
     workers: int = -1
     seed: int = 0
 

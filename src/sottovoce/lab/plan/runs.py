@@ -11,7 +11,7 @@ from sottovoce.lab.methods import method_of
 from sottovoce.lab.plan.worlds import draw_world, suits
 from sottovoce.shared.experiment import Experiment
 
-LOOKS = 1.12
+LOOKS = 1.2
 """By how much the people have grown when a run is looked at again."""
 
 FOLLOWED = 400

@@ -8,21 +8,8 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from sottovoce.lab.plan.plan import Line, Spread
+from sottovoce.lab.plan.plan import Line
 from sottovoce.shared.experiment import Experiment
-
-COLUMNS = (
-    "ε",
-    "features",
-    "people",
-    "until 80 % are suited",
-    "suited at the end",
-    "lost until then",
-    "gain each",
-    "worse than baseline",
-    "gain shows after",
-    "verdict",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +70,10 @@ def summary_of(plan: Plan) -> list[str]:
             f" lose{helps}."
         )
     if plan.offered is None:
-        lines.append(f"No ε of the table is enough for {own.people:,} people.")
+        lines.append(f"No ε of these is enough for {own.people:,} people.")
     else:
         lines.append(f"For {own.people:,} people ε = {plan.offered:g} is enough.")
+    lines.append(f"{own.worlds} plausible worlds; losses and gains are in rewards{of}.")
     return lines
 
 
@@ -131,42 +119,62 @@ def rounded(people: float) -> str:
 
 
 def _table(plan: Plan, name: str, lines: Sequence[Line]) -> Table:
+    """Return one group as a table: cases across, what is expected of each down."""
     table = Table(box=box.SIMPLE, title=name, title_justify="left")
-    for column in COLUMNS:
-        table.add_column(column, justify="left" if column == "verdict" else "right")
+    table.add_column("")
     for line in lines:
         style = "bold" if line == plan.own else None
-        table.add_row(*_cells(line, plan), style=style)
+        table.add_column(_heading(plan, line), justify="right", style=style)
+    cells = [_cells(line, plan) for line in lines]
+    for row in cells[0]:
+        table.add_row(row, *(each[row] for each in cells))
     return table
 
 
-def _cells(line: Line, plan: Plan) -> list[str]:
-    return [
-        f"{line.epsilon:g}",
-        f"{line.features}",
-        f"{line.people:,}",
-        _reached(line.people_until_most, line.people, plan),
-        f"{line.suited_at_end:.0%}",
-        _amount(line.lost_until_most),
-        f"{line.gain:+.2g}",
-        f"{line.worse_in_all:.0%}, at the end {line.worse_at_end:.0%}",
-        _shown(line.people_until_gain_shows.middle, plan),
-        line.verdict,
-    ]
+def _heading(plan: Plan, line: Line) -> str:
+    """Say in what a case differs from the file, or its ε."""
+    own = plan.own
+    if line.features != own.features:
+        return f"{line.features} of {own.features}"
+    if line.people != own.people:
+        return f"{line.people:,}"
+    return f"ε = {line.epsilon:g}"
 
 
-def _reached(until: Spread, people: int, plan: Plan) -> str:
-    if until.middle > people:
-        return f"more than {people:,}"
-    high = f"{rounded(until.high)}" if until.high <= people else f"> {people:,}"
-    days = _days(until.middle, plan)
-    return f"{rounded(until.middle)}{days} ({rounded(until.low)} to {high})"
+def _cells(line: Line, plan: Plan) -> dict[str, str]:
+    """Return what is shown of a case, by the name of its row."""
+    until, shows = line.people_until_most, line.people_until_gain_shows.middle
+    beyond = f"> {line.people:,}"
+
+    def people(value: float) -> str:
+        return beyond if value > line.people else rounded(value)
+
+    cells = {"people until 80 % are suited": people(until.middle)}
+    if plan.traffic is not None:
+        cells["  days"] = _in_days(until.middle, line.people, plan.traffic)
+    cells |= {
+        "  in 1 world of 10 fewer than": people(until.low),
+        "  in 1 world of 10 more than": people(until.high),
+        "suited at the end": f"{line.suited_at_end:.0%}",
+        "lost until 80 % are suited": _amount(line.lost_until_most) if line.enough else "",
+        "lost in all": _amount(line.lost),
+        "  as a share of random": f"{line.lost_share:.0%}",
+        "gain over the baseline, each": f"{line.gain:+.2g}",
+        "  of the last people": f"{line.gain_at_end:+.2g}",
+        "all people worse than baseline": f"{line.worse_in_all:.0%}",
+        "  the last people": f"{line.worse_at_end:.0%}",
+        "the gain shows after": rounded(shows),
+    }
+    if plan.traffic is not None:
+        cells["    days"] = _in_days(shows, math.inf, plan.traffic)
+    return {**cells, "verdict": line.verdict}
 
 
-def _shown(people: float, plan: Plan) -> str:
-    if not math.isfinite(people):
-        return "never"
-    return f"{rounded(people)}{_days(people, plan)}"
+def _in_days(people: float, most: float, traffic: float) -> str:
+    if not math.isfinite(people) or people > most:
+        return ""
+    days = people / traffic
+    return f"{days:,.0f}" if days >= 10 else f"{days:.1f}"
 
 
 def _days(people: float, plan: Plan) -> str:

@@ -30,14 +30,20 @@ BINS = 4
 REFERENCE = 0.1
 """The effect at which ``POWERS`` hold."""
 
-POWERS = Powers(people=300.0, arms=1.5, axes=1.0, levels=0.5)
-"""After how many people half of random is lost: how the number grows with what is to be learned."""
+POWERS = Powers(people=12_000.0, arms=-0.43, axes=1.0, levels=0.25)
+"""After how many people half of random is lost: how the number grows with what is to be learned.
 
-EFFECTS = 2.0
+Of more arms, arms at random lose more, and some of them are soon dropped: that is why the power of
+arms is below 0. More arms cost more rewards all the same."""
+
+EFFECTS = 1.9
 """The power by which the number falls as the effect grows."""
 
-FALL = 0.7
-"""The power by which the odds of losing fall as more people come."""
+FALL = 0.45
+"""The power by which the odds of losing fall as more people come.
+
+All six are fitted to 300 settings of 4 worlds each. The root mean square of the error of a share is
+0.12, and also where one half of the settings is fitted and the other half told."""
 
 
 def expected_loss(experiment: Experiment, *, effect: float) -> float:
