@@ -43,6 +43,8 @@ def make_plan(
     lines = {name: [next(left) for _ in group] for name, group in groups.items()}
     own = _own(lines["by ε"], experiment.epsilon)
     said = experiment.settings.expected_loss(experiment, effect=case.effect)
+    known = own.hopeless and said is not None  # without a rule nobody knows what would be enough
+    helps = remedies(experiment, effect=case.effect) if known else []
     arm = AT_RANDOM if case.baseline is None else experiment.arms[case.baseline]
     plan = Plan(
         experiment=experiment,
@@ -53,7 +55,7 @@ def make_plan(
         own=own,
         offered=offered(lines["by ε"]),
         check=said,
-        remedies=tuple(remedies(experiment, effect=case.effect)) if own.hopeless else (),
+        remedies=tuple(helps),
     )
     first = len(groups["by ε"])
     return Made(plan, share, tuple(zip(cases[:first], runs[:first], strict=True)))
