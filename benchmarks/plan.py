@@ -221,6 +221,7 @@ def checked(settings: Sequence[Drawn], *, worlds: int, workers: int) -> list[dic
                 **asdict(each),
                 "people_planned": _finite(until[0]),
                 "people_happened": _finite(until[1]),
+                "reached_planned": plan.reached,
                 "lost_planned": plan.lost,
                 "lost_happened": world.lost,
                 "worse_planned": plan.worse_in_all,

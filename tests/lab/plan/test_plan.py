@@ -99,6 +99,7 @@ def test_figures_are_those_of_the_runs_in_the_owners_unit() -> None:
     # The lowest is that of the first run; of two runs the middle is half-way, and so never.
     assert line.people_until_most.low == pytest.approx(math.sqrt(1000 * 10_000))
     assert line.people_until_most.middle == line.people_until_most.high == math.inf
+    assert line.reached == 0.5
     assert line.suited_at_end == pytest.approx(0.8)
     assert line.lost == pytest.approx(10 * (200 + 1800) / 2)
     assert line.lost_until_most == line.lost  # the middle is never reached

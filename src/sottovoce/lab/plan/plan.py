@@ -45,6 +45,7 @@ class Line:
 
     epsilon, features, people: the case. worlds: how many were played.
     people_until_most: how many come until an arm that suits them goes to 80 % of the people.
+    reached: in how many worlds that happens before the end.
     suited_at_end: the share of people who then get one.
     lost_until_most: what people lose in all until then; until the end if the middle is beyond.
     lost: what they lose in all until the end.
@@ -61,6 +62,7 @@ class Line:
     people: int
     worlds: int
     people_until_most: Spread
+    reached: float
     suited_at_end: float
     lost_until_most: float
     lost: float
@@ -172,6 +174,7 @@ def line_of(case: Case, runs: Sequence[Followed], *, share: float) -> Line:
         people=people,
         worlds=len(runs),
         people_until_most=until,
+        reached=float(np.mean([run.suited.max() >= MOST_PEOPLE_SUITED for run in runs])),
         suited_at_end=float(np.mean([run.suited[-1] for run in runs])),
         lost_until_most=unit * float(np.mean([run.lost_until(until_then) for run in runs])),
         lost=unit * float(lost.mean()),

@@ -155,6 +155,7 @@ def _cells(line: Line, plan: Plan) -> dict[str, str]:
     cells |= {
         "  in 1 world of 10 fewer than": people(until.low),
         "  in 1 world of 10 more than": people(until.high),
+        "  worlds in which that happens": f"{line.reached:.0%}",
         "suited at the end": f"{line.suited_at_end:.0%}",
         "lost until 80 % are suited": _amount(line.lost_until_most) if line.enough else "",
         "lost in all": _amount(line.lost),
