@@ -47,6 +47,18 @@ def test_a_method_finds_in_the_log_what_suits_whom() -> None:
     assert value > 0.57  # the best of all is 0.66, the best single arm 0.54
 
 
+@pytest.mark.parametrize("method", ["linear", "nn"])
+def test_baselines_learn_from_rows_that_count_too(method: str) -> None:
+    """After a warm-up of a tenth of the rows they are greedy; p_min·n rows count, as above."""
+    trial = Trial(least=1 / 3)
+    log = trial.log(np.random.default_rng(11), 6000)
+    found = learn(log, method=method, epsilon=8.0, floor=1 / 3, seed=0)
+    assert 1800 < len(found.rewards) < 2200
+    chances = found.chances(np.random.default_rng(3).random((500, 2)))
+    assert (chances.max(axis=1) == 1).all()
+    assert chances.sum() == 500
+
+
 def test_all_stand_side_by_side_and_the_truth_is_within_the_intervals() -> None:
     """The interval of a single arm is wrong once in 20 times; here it is taken three times as wide,
     which is wrong once in 10^8 times."""

@@ -133,7 +133,7 @@ def _with_descent(
         driver.look(np.ascontiguousarray(points), out)
         return out
 
-    rewards, done, every = [], 0, experiment.release_every
+    rewards, done, every = [np.empty(0)], 0, experiment.release_every
     while done < len(log):
         ahead = log.take(np.arange(done, min(done + 20 * every, len(log))))
         offered = chances(ahead.contexts)[np.arange(len(ahead)), ahead.chosen]
