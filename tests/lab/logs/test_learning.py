@@ -94,7 +94,9 @@ def test_what_a_reader_must_know_is_said() -> None:
 def test_a_log_of_one_arm_says_nothing_of_others() -> None:
     log = Trial().log(np.random.default_rng(8), 200)
     with pytest.raises(ExperimentError, match=r"must have at least two arms.*got one, 'a'; of it"):
-        log.take(np.flatnonzero(log.chosen == 0))
+        compare_on_log(log.take(np.flatnonzero(log.chosen == 0)))
+    with pytest.raises(ExperimentError, match="a log must have at least 20 rows; got 5"):
+        compare_on_log(log.take(np.arange(5)))
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,7 @@ def compare_on_log(
 ) -> LogComparison:
     """Value methods on a log: they learn on one half of the rows, and are valued on the other."""
     effort = effort or LogEffort()
+    log.require_arms()
     check.epsilon(epsilon)
     check.whole_number(effort.reps, what="reps", least=1)
     if not 0 <= clip < 1:

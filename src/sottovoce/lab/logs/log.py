@@ -10,6 +10,9 @@ from sottovoce.shared.errors import ExperimentError, must
 from sottovoce.shared.reward import RewardScale
 from sottovoce.shared.schema import Feature
 
+LEAST_ROWS = 20
+"""Fewer rows are not compared: half of them learn, and half of them value."""
+
 
 @dataclass(frozen=True, slots=True)
 class Log:
@@ -37,13 +40,18 @@ class Log:
     def __post_init__(self) -> None:
         n = len(self.chosen)
         shapes = {len(each) for each in (self.contexts, self.rewards, self.propensities)}
-        if shapes != {n} or n < 2:
-            raise ExperimentError(must("a log", "have columns of the same length, two rows", n))
+        if shapes != {n}:
+            raise ExperimentError(must("a log", "have columns of the same length", sorted(shapes)))
         if not ((self.rewards >= 0) & (self.rewards <= 1)).all():
             raise ExperimentError(must("the rewards of a log", "lie in [0, 1]", "others"))
         check_propensities(self.propensities)
+
+    def require_arms(self) -> None:
+        """Refuse a log with one arm only, or too few rows to divide."""
+        if len(self) < LEAST_ROWS:
+            raise ExperimentError(must("a log", f"have at least {LEAST_ROWS} rows", len(self)))
         seen = np.bincount(self.chosen, minlength=len(self.arms))
-        if len(seen) > len(self.arms) or (seen > 0).sum() < 2:
+        if (seen > 0).sum() < 2:
             only = self.arms[int(seen.argmax())]
             mean = self.scale.mean(float(self.rewards.mean()))
             hint = f"of it one can say that it brought {mean:.3g} on average, and of others nothing"

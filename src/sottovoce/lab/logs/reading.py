@@ -107,7 +107,7 @@ def read_log(paths: Sequence[str | PathLike[str]], columns: Columns) -> Log:
         _refuse_gaps({chosen.propensity: Numbers(given)})
         check_propensities(given)
     propensities, source = _propensities(given, chosen.behaviour, arm, contexts, schema)
-    return Log(
+    log = Log(
         name=files[0].path.name.split(".")[0],
         arms=arm.levels,
         schema=schema,
@@ -118,6 +118,8 @@ def read_log(paths: Sequence[str | PathLike[str]], columns: Columns) -> Log:
         source=source,
         scale=scale,
     )
+    log.require_arms()
+    return log
 
 
 def range_of(text: str | None) -> tuple[float, float] | None:
