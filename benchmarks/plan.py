@@ -40,7 +40,7 @@ KEPT = Path(__file__).parents[1] / "docs" / "figures" / "results" / "plan.json"
 HELD_OUT = 1_000_000
 """Seeds from here on are of worlds that no plan sees."""
 
-SETTINGS = {"fit": 300, "check": 90}
+SETTINGS = {"fit": 300, "check": 72}
 """How many settings there are."""
 
 SETTINGS_SEED = {"fit": 1, "check": 2}
@@ -294,8 +294,8 @@ def main() -> None:
     parser.add_argument("--fit", action="store_true", help="fit the rule to what was measured")
     parser.add_argument("--check", type=Path, help="hold plans to other worlds, into a file")
     parser.add_argument("--from", dest="source", type=Path, default=KEPT, help="what --fit reads")
-    parser.add_argument("--settings", type=int, help="how many settings; 300, and 90 of --check")
-    parser.add_argument("--worlds", type=int, default=200, help="worlds on either side; 200")
+    parser.add_argument("--settings", type=int, help="how many settings; 300, and 72 of --check")
+    parser.add_argument("--worlds", type=int, default=120, help="worlds on either side; 120")
     parser.add_argument(
         "--reps", type=int, default=4, help="worlds of each setting of --measure; 4"
     )
