@@ -54,6 +54,7 @@ SOURCES = {
     "presets": Source("python -m benchmarks.presets", "0 to 19; 0 to 9 for a million people"),
     "differences": Source("python -m benchmarks.differences", "0 to 19"),
     "expect": Source("python -m benchmarks.expect", _OF_SWEEP),
+    "plan": Source("python -m benchmarks.plan", "0 to 119; 1,000,000 to 1,000,119 are held out"),
     "diagnosis": Source("python -m benchmarks.diagnosis", "300 to 319", "SOTTOVOCE_DATA"),
 }
 

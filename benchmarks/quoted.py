@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from benchmarks.expect import PEOPLE, cell_of
+from benchmarks.plan import WITHIN, off_loss, off_people, reached, rule_error
 
 from sottovoce.lab.regret.cells import LEAST_RATIO
 from sottovoce.server.outlook import MOST_SHARE
@@ -297,7 +298,31 @@ def of_expect(result: Any, _: Mapping[str, Any]) -> Figures:
     }
 
 
+def of_plan(result: Any, _: Mapping[str, Any]) -> Figures:
+    """Quote how far plans were from worlds they had not seen, and how far off the rule is."""
+    rows = result["check"]
+    people, loss = [off_people(row) for row in rows], [off_loss(row) for row in rows]
+    sides = [reached(row) for row in rows]
+    known = [error for error, times in zip(people, sides, strict=True) if times == 2]
+    return {
+        "settings": str(len(rows)),
+        "people.within": str(sum(error <= WITHIN for error in people)),
+        "people.both": str(len(known)),
+        "people.both.within": str(sum(error <= WITHIN for error in known)),
+        "people.neither": str(sides.count(0)),
+        "people.one": str(sides.count(1)),
+        "people.median": f"{statistics.median(known):.0%}".replace("%", " %"),
+        "loss.within": str(sum(error <= WITHIN for error in loss)),
+        "loss.median": f"{statistics.median(loss):.0%}".replace("%", " %"),
+        "loss.worst": f"{max(loss):.0%}".replace("%", " %"),
+        "range": f"{statistics.fmean(row['within_range'] for row in rows):.0%}".replace("%", " %"),
+        "rule.settings": str(len(result["rule"])),
+        "rule.error": f"{rule_error(result['rule']):.2f}",
+    }
+
+
 MAKERS = {
+    "plan": of_plan,
     "regret": of_regret,
     "auxiliary": of_auxiliary,
     "problems": of_problems,

@@ -52,7 +52,7 @@ def test_an_experiment_with_too_few_people_is_warned_of_once_when_it_starts(
     assert served.called
     assert all(f"Experiment   {name}: " in done.stdout for name in ("small", "large", "other"))
     (told,) = caplog.messages
-    assert told.startswith("small: after 100 people at ε = 1, they will have lost about ")
+    assert told.startswith("small looks hopeless: if the right arm brings 0.1 more, 100 people at ")
     assert "\n" not in told
 
 

@@ -9,10 +9,12 @@ from sottovoce.cli.amend import Amend
 from sottovoce.cli.app import add, say
 from sottovoce.cli.audit import Audit
 from sottovoce.cli.bench import Regret, Service, Speed
+from sottovoce.cli.compare import Compare
 from sottovoce.cli.device import Contribute, Monitor, Receipt
 from sottovoce.cli.export import Export
 from sottovoce.cli.gain import Gain
-from sottovoce.cli.lab import Compare, Reproduce, Simulate
+from sottovoce.cli.lab import Reproduce, Simulate
+from sottovoce.cli.plan import Plan
 from sottovoce.cli.service import Demo, Key, Replay, Serve
 from sottovoce.cli.value import Value
 
@@ -42,6 +44,6 @@ def sottovoce(
 
 
 add(app, Demo, Serve, Amend, Replay, Key, Contribute, Receipt, Monitor, Export, Gain, Value)
-add(app, Audit, Simulate, Compare, Reproduce)
+add(app, Audit, Plan, Simulate, Compare, Reproduce)
 add(bench, Speed, Service, Regret)
 app.add_typer(bench, name="bench")

@@ -86,6 +86,13 @@ class MethodSettings:
         """Return which share of what random arms lose people will lose; None if nobody knows."""
         return None
 
+    def expected_loss(self, experiment: "Experiment", *, effect: float) -> float | None:
+        """Return the same where a person's best arm brings ``effect`` more than the next best.
+
+        effect: as a share of the range of rewards.
+        """
+        return None
+
     @property
     def measures_gain(self) -> bool:
         """Whether an experiment may have a baseline: reports must be able to name a group."""

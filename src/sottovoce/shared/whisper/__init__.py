@@ -125,6 +125,12 @@ class Whisper(MethodSettings):
 
         return expected_share(experiment)
 
+    def expected_loss(self, experiment: "Experiment", *, effect: float) -> float | None:
+        """Return the same where arms differ by an effect, by a rule of thumb."""
+        from sottovoce.shared.whisper.planned import expected_loss
+
+        return expected_loss(experiment, effect=effect)
+
     @property
     def measures_gain(self) -> bool:
         """Whether an experiment may have a baseline: its groups have questions of their own."""

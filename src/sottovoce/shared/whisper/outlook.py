@@ -48,7 +48,7 @@ def expected_share(experiment: Experiment) -> float:
         axes=experiment.dimension,
         levels=sum(slots_of(experiment).levels),
     )
-    return share_of_random(_people(experiment), half=half, fall=OUTLOOK_FALL)
+    return share_of_random(people_who_count(experiment), half=half, fall=OUTLOOK_FALL)
 
 
 def people_for_half(
@@ -68,13 +68,14 @@ def share_of_random(people: float, *, half: float, fall: float) -> float:
     return float(1 / (1 + (people / half) ** fall))
 
 
-def _people(experiment: Experiment) -> float:
+def people_who_count(experiment: Experiment) -> float:
     """Return how many people are remembered in the end, with what others' rows say."""
     half_life = cast(Whisper, experiment.settings).half_life
-    own = float(experiment.horizon)
+    rows = sum(_worth(experiment, each) * each.users for each in experiment.auxiliary)
+    all_told = float(experiment.horizon + rows)
     if half_life is not None:  # each answer counts half after so many people: in all, so many count
-        own = min(own, half_life / math.log(2))
-    return own + sum(_worth(experiment, each) * each.users for each in experiment.auxiliary)
+        return min(all_told, half_life / math.log(2))
+    return all_told
 
 
 def _worth(experiment: Experiment, population: Population) -> float:
