@@ -141,6 +141,7 @@ class Rejection(Enum):
     """Why a report was not counted; a server counts each by its value."""
 
     UNKNOWN_RELEASE = "unknown release"
+    LOST_RELEASE = "lost release"
     UNKNOWN_POPULATION = "unknown population"
     UNKNOWN_QUESTION = "unknown question"
     WRONG_LENGTH = "wrong length"
@@ -150,6 +151,11 @@ class Rejection(Enum):
     TRUNCATED = "truncated"
     NEWER_WIRE = "newer wire version"
     ARCHIVED = "archived"
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same report may be taken later: the server cannot read it yet, or lost it."""
+        return self in (Rejection.UNKNOWN_RELEASE, Rejection.LOST_RELEASE, Rejection.NEWER_WIRE)
 
 
 class Refused(SottovoceError):

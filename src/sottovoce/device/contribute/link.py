@@ -135,8 +135,7 @@ class Link:
         self._success = self._clock.now()
         while True:
             try:
-                followed = None if self._known is None else self._known.point
-                newest = run(self._releases.newest(followed), self._answer)
+                newest = run(self._releases.newest(self._known), self._answer)
             except TransportError:
                 response = self._releases.answer
                 if response is not None and response.status in _NOT_HERE:
