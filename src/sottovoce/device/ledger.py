@@ -205,7 +205,10 @@ class Ledger:
             f"  {kind} {_budget_in_words(self.budget, self.per)}",
             f"  spent            ε = {float(spent):g} in {len(entries)} reports",
             f"  left             ε = {float(left):g}",
-            *([f"  given back       ε = {back[1]:g}, for {back[0]} reports never sent"] * bool(back)),
+            *(
+                f"  given back       ε = {cost:g}, for {count} reports never sent"
+                for count, cost in back
+            ),
             *(
                 f"  budget before    {_budget_in_words(each, per)}, until {until}"
                 for (each, per, _), (_, _, until) in pairwise(budgets)
@@ -304,12 +307,12 @@ def _entries(database: sqlite3.Connection) -> list[LedgerEntry]:
     return entries
 
 
-def _given_back(database: sqlite3.Connection) -> tuple[int, float] | None:
-    """Return for how many reports ε was given back, and how much; None if for none."""
+def _given_back(database: sqlite3.Connection) -> list[tuple[int, float]]:
+    """Return for how many reports ε was given back, and how much; nothing if for none."""
     if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'given_back'").fetchone():
-        return None
+        return []
     costs = [cost for (cost,) in database.execute("SELECT epsilon FROM given_back")]
-    return (len(costs), math.fsum(costs)) if costs else None
+    return [(len(costs), math.fsum(costs))] if costs else []
 
 
 def _total(entries: list[LedgerEntry]) -> Fraction:

@@ -260,6 +260,7 @@ class Outbox(Reports):
                 "INSERT OR IGNORE INTO departed VALUES (?)",
             ):
                 database.execute(statement, (experiment,))
+            trail.leave(database, experiment)
 
     def has_left(self, *, experiment: str) -> bool:
         """Say whether the person has left an experiment."""

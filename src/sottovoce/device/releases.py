@@ -152,9 +152,9 @@ class Releases:
         return found
 
     def _check_branch(self, found: Verified, restore: Amendment, trail: Trail) -> Steps[None]:
-        """Check that a release goes on from where a RESTORE says, and not on a branch that was left.
+        """Check that a release goes on from where a RESTORE says, on a branch that was never left.
 
-        The chain is checked from the newest release that was followed before, or from the beginning.
+        The chain is checked from the newest release that was followed before it, if there is one.
         """
         last = restore.release or 0
         begins = Point(0, first_link(self.experiment))
@@ -168,8 +168,8 @@ class Releases:
         ]
         if any(links.get(each.release or 0, b"").hex() != each.link for each in named):
             raise ForkError(
-                f"a restored server must go on from release {last} as it was; its history is another"
-                " one: the last good one is kept"
+                f"a restored server must go on from release {last} as it was; its history is"
+                " another one: the last good one is kept"
             )
         if found.signed.before != links.get(found.release.version - 1):
             raise ForkError(

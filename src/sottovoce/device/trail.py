@@ -137,6 +137,13 @@ def claim(database: sqlite3.Connection, numbers: Sequence[int]) -> set[int]:
     return there
 
 
+def leave(database: sqlite3.Connection, experiment: str) -> None:
+    """Forget what was followed of an experiment, and which reports have left."""
+    _make(database)
+    database.execute("DELETE FROM followed WHERE experiment = ?", (experiment,))
+    database.execute("DELETE FROM tried WHERE number NOT IN (SELECT number FROM waiting)")
+
+
 def forget(database: sqlite3.Connection, numbers: Sequence[int]) -> None:
     """Forget that reports were given to the network: they are not in the outbox any more."""
     _make(database)

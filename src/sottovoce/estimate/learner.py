@@ -19,8 +19,8 @@ from sottovoce.estimate.history import (
 )
 from sottovoce.estimate.method import CellEstimate, Estimator, learner_method
 from sottovoce.shared.amending import amended
-from sottovoce.shared.amendment import RETIRE_ARM, RUNNING, Amendment
-from sottovoce.shared.errors import Rejection, StateError, must
+from sottovoce.shared.amendment import RESTORE, RETIRE_ARM, RUNNING, Amendment
+from sottovoce.shared.errors import ExperimentError, Rejection, StateError, must
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
 from sottovoce.shared.report import Report
@@ -92,6 +92,10 @@ class Learner:
 
         The learner goes on with all that it knows. An amendment that is refused changes nothing.
         """
+        version = self.release().version
+        if amendment.kind == RESTORE and amendment.release != version:
+            rule = f"name the newest release, {version}"
+            raise ExperimentError(must("a restore", rule, amendment.release))
         experiment = amended(self.experiment, amendment)
         self._estimator.amend(experiment)
         self.experiment = experiment

@@ -23,6 +23,8 @@ def answer_to(reason: Rejection) -> int:
     """Return the status of an answer to a report that was refused."""
     if reason is Rejection.ARCHIVED:
         return 410
+    if reason is Rejection.LOST_RELEASE:
+        return 409
     return 400 if reason in MALFORMED else 404 if reason in UNKNOWN else 422
 
 

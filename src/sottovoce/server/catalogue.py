@@ -14,6 +14,7 @@ from sottovoce.estimate.gate import Gate
 from sottovoce.server.keys import SigningKey
 from sottovoce.server.store.store import Store
 from sottovoce.shared import wire
+from sottovoce.shared.amending import restores_of
 from sottovoce.shared.amendment import ARCHIVED
 from sottovoce.shared.errors import (
     ExperimentError,
@@ -141,7 +142,9 @@ class Catalogue:
 
     def _check(self, fingerprint: str, reports: Sequence[bytes]) -> list[Rejection | None]:
         if not fingerprint:
-            return [_without_gate(report) for report in reports]
+            lost = any(restores_of(each.release.experiment) for each in self.current.values())
+            unknown = Rejection.LOST_RELEASE if lost else Rejection.UNKNOWN_RELEASE
+            return [_without_gate(report, unknown) for report in reports]
         verdicts = self._gates[fingerprint].check_many(reports)
         if self.current[fingerprint].release.experiment.state == ARCHIVED:
             return self._without_new(fingerprint, reports, verdicts)
@@ -170,10 +173,14 @@ class Catalogue:
             self.current[fingerprint] = Current(release, signed, chain)
 
 
-def _without_gate(report: bytes) -> Rejection:
-    """Refuse a report for a release that is not here, or bytes that are no report."""
+def _without_gate(report: bytes, unknown: Rejection) -> Rejection:
+    """Refuse a report for a release that is not here, or bytes that are no report.
+
+    unknown: of a server that was restored, that it may have lost the release: nobody can tell a
+        lost release by its hash from one that never was.
+    """
     try:
         wire.report_from_bytes(report)
     except WireError as error:
         return error.reason
-    return Rejection.UNKNOWN_RELEASE
+    return unknown

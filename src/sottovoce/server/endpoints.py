@@ -14,10 +14,11 @@ from sottovoce.server.openapi import document
 from sottovoce.server.responses import RequestFailed, as_json, cached
 from sottovoce.server.worker import Worker
 from sottovoce.shared.errors import StoreError
-from sottovoce.shared.signed import BLOCK, block_to_json
+from sottovoce.shared.signed import block_to_json
 
-# A release never changes: caches may keep it for a year.
-FOR_EVER = "public, max-age=31536000, immutable"
+# Caches ask whether it is still so: a server that was restored goes on with other releases under
+# numbers that lost ones had.
+IF_STILL_SO = "public, no-cache"
 A_MOMENT = "public, max-age=1"
 # A body of so many bytes is read in a thread, so that nobody waits: 8 MiB of JSON take a second.
 LARGE = 256 * 1024
@@ -70,7 +71,7 @@ async def past_release(request: Request, worker: Worker) -> Response:
     current = await current_of(request, worker)
     version = _number(request.path_params["version"]) or 0
     if version == current.release.version:
-        return cached(request, current.signed, control=FOR_EVER)
+        return cached(request, current.signed, control=IF_STILL_SO)
     fingerprint = current.release.experiment.fingerprint
     found = await asyncio.to_thread(worker.store.release, fingerprint, version)
     if found is None:
@@ -78,7 +79,7 @@ async def past_release(request: Request, worker: Worker) -> Response:
     if version > current.release.version:  # another worker knows of it already
         await worker.ingest.refresh()
     signed = worker.key.sign(found.text, before=current.chain.before(version))
-    return cached(request, signed.to_json(), control=FOR_EVER)
+    return cached(request, signed.to_json(), control=IF_STILL_SO)
 
 
 @endpoint
@@ -89,9 +90,8 @@ async def chain(request: Request, worker: Worker) -> Response:
     hashes = [] if number is None else current.chain.block(number)
     if not hashes:
         raise RequestFailed(404, "there is no such block of releases")
-    # A block that will grow must never be older than the current release in the same cache.
-    control = FOR_EVER if len(hashes) == BLOCK else "no-cache"
-    return cached(request, block_to_json(hashes), control=control)
+    # It must never be older than the current release in the same cache.
+    return cached(request, block_to_json(hashes), control=IF_STILL_SO)
 
 
 @endpoint

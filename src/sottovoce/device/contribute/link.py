@@ -126,6 +126,7 @@ class Link:
         self.taken = 0
         self.repeated = 0
         self.refused: Counter[str] = Counter()
+        self.put_off: Counter[str] = Counter()
 
     def release(self) -> Release:
         """Return the newest release, verified, and never an older one than before.
@@ -180,6 +181,7 @@ class Link:
                 self._wait()
             waiting = left
         self.refused += sender.refused
+        self.put_off += sender.put_off
         self.repeated += sender.repeated
 
     def wait_for_learner(self) -> None:

@@ -105,7 +105,7 @@ class Postgres(Database):
         whoever appended before has committed. Only those who append wait for each other: a release
         may be published meanwhile.
         """
-        driver = _driver(connection)
+        driver = driver_of(connection)
         ordered = sorted(reports)
         if len(ordered) <= FEW:
             nonces, bodies = ([*each] for each in zip(*ordered, strict=True))
@@ -132,7 +132,7 @@ class Postgres(Database):
         self, connection: Connection, fingerprint: str, nonces: Sequence[bytes]
     ) -> set[bytes]:
         """Ask for all at once, when it is our turn."""
-        driver = _driver(connection)
+        driver = driver_of(connection)
         with driver.pipeline():
             driver.execute(LOCKED, (fingerprint,))
             found = driver.execute(KNOWN, (fingerprint, list(nonces)), binary=True)
@@ -192,7 +192,8 @@ def _settle(connection: psycopg.Connection[Any], _record: object) -> None:
     connection.commit()
 
 
-def _driver(connection: Connection) -> psycopg.Connection[Any]:
+def driver_of(connection: Connection) -> psycopg.Connection[Any]:
+    """Return the connection below SQLAlchemy's."""
     driver: psycopg.Connection[Any] | None = connection.connection.driver_connection
     if driver is None:
         raise psycopg.OperationalError("the connection is closed")

@@ -105,6 +105,27 @@ class Sqlite(Database):
             found.update(nonce for (nonce,) in rows)
         return found
 
+    def raw(self) -> sqlite3.Connection:
+        """Open the file once more, outside of the pool."""
+        return self._connect()
+
+    def is_alone(self) -> bool:
+        """Say whether no other connection is open, in this process or another.
+
+        In WAL mode each one holds a lock on the file for as long as it is open.
+        """
+        self.engine.dispose()
+        with closing(_open(self.path, mode="rw", patience=0)) as alone:
+            try:
+                alone.execute("PRAGMA locking_mode = EXCLUSIVE")
+                alone.execute("BEGIN EXCLUSIVE")
+                alone.execute("ROLLBACK")
+            except sqlite3.OperationalError as error:
+                if _code(error) == sqlite3.SQLITE_BUSY:
+                    return False
+                raise
+        return True
+
     def try_lock(self, experiment: int, *, fingerprint: str) -> LearnerLock | None:
         """Lock a file beside the database. The operating system frees it when the process dies."""
         with self.errors_translated():

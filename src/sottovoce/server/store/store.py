@@ -9,7 +9,13 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from sottovoce.server.store import schema
 from sottovoce.server.store.database import Database, DuplicateNonce, LearnerLock, in_transaction
-from sottovoce.server.store.log import ExperimentLog, Fold, LoggedAmendment, LoggedRelease
+from sottovoce.server.store.log import (
+    ExperimentLog,
+    Fold,
+    LoggedAmendment,
+    LoggedRelease,
+    Story,
+)
 from sottovoce.server.store.postgres import Postgres
 from sottovoce.server.store.sqlite import Sqlite
 from sottovoce.shared.errors import StoreError, must
@@ -38,6 +44,11 @@ class Store:
     def migrate(self) -> None:
         """Bring the schema up to date; several processes may do so at once."""
         schema.migrate(self._database)
+
+    @property
+    def database(self) -> Database:
+        """What is behind the door, for whoever copies all of it."""
+        return self._database
 
     def check(self) -> None:
         """Raise StoreError if the database cannot be used just now."""
@@ -130,6 +141,23 @@ class Store:
         """
         with self._database.transaction(writes=True) as connection:
             return ExperimentLog.of(connection, fingerprint).add_amendment(number, document)
+
+    def replace_waiting(self, fingerprint: str, number: int, document: str) -> None:
+        """Write an amendment in the place of all that wait for the learner."""
+        with self._database.transaction(writes=True) as connection:
+            log = ExperimentLog.of(connection, fingerprint)
+            log.drop_waiting()
+            log.add_amendment(number, document)
+
+    def story(self, fingerprint: str, *, until: int) -> Story:
+        """Return what the learner has made of the reports up to a position, as of one moment."""
+        with self._log(fingerprint) as log:
+            return log.story(until=until)
+
+    def catch_up(self, fingerprint: str, story: Story) -> None:
+        """Add what another copy of the same database has made of the same reports."""
+        with self._database.transaction(writes=True) as connection:
+            ExperimentLog.of(connection, fingerprint).catch_up(story)
 
     def folds(self, fingerprint: str) -> list[Fold]:
         """Return the folds of an experiment, in order."""
