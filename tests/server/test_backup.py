@@ -4,7 +4,7 @@ import json
 import random
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -154,14 +154,14 @@ def test_a_backup_has_every_release_that_its_reports_lead_to(url: str, tmp_path:
     calls = []
     snapshot = store.snapshot
 
-    def learning_meanwhile(name: str) -> tuple[int, str] | None:
-        calls.append(name)
+    def learning_meanwhile(fingerprint: str) -> tuple[int, str] | None:
+        calls.append(fingerprint)
         if len(calls) == 3:
             more = draft(walking(), EXTEND_HORIZON, by="operator", made=MOMENT, horizon=200_000)
             assert store.add_amendment(NAME, 1, canonical_json(more.to_table()).decode())
         if len(calls) >= 3:
             pool.poll()
-        return snapshot(name)
+        return snapshot(fingerprint)
 
     store.snapshot = learning_meanwhile  # type: ignore[method-assign]
     made = back_up(store, tmp_path / "backup")
@@ -247,7 +247,7 @@ def test_a_key_is_in_a_backup_only_if_it_is_asked_for(tmp_path: Path) -> None:
     store.close()
 
 
-SPOILED = {
+SPOILED: dict[str, tuple[Callable[[Path], None], str]] = {
     "cut short": (lambda path: truncate(path / DATABASE, -4096), "must have a database of"),
     "one byte": (lambda path: flip(path / DATABASE), "that its manifest names; got another one"),
     "no database": (lambda path: (path / DATABASE).unlink(), "must hold reports.db; got none"),

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from sottovoce.server import metrics
 from sottovoce.server.body import answer_to, read_body, reports_in
-from sottovoce.server.endpoint import current_of, endpoint, status_for, status_of
+from sottovoce.server.endpoint import BEHIND, current_of, endpoint, status_for, status_of
 from sottovoce.server.ingest import Receipt
 from sottovoce.server.openapi import document
 from sottovoce.server.responses import RequestFailed, as_json, cached
@@ -150,8 +150,15 @@ async def health(request: Request, worker: Worker) -> Response:
 
 @endpoint
 async def ready(request: Request, worker: Worker) -> Response:
-    """Say whether reports can be stored just now."""
+    """Say whether reports can be stored just now, and will be counted."""
+    if worker.catalogue.behind:
+        raise RequestFailed(503, BEHIND, reason="database behind")
+    if worker.health.is_full:
+        await asyncio.to_thread(worker.store.check_room)
+        worker.health.is_full = False
     await asyncio.to_thread(worker.store.check)
+    for reason, trouble in worker.health.troubles().items():
+        raise RequestFailed(503, trouble, reason=reason)
     known = worker.catalogue.current
     if not all(each.fingerprint in known for each in worker.settings.experiments):
         raise RequestFailed(503, "the server is starting")
@@ -168,7 +175,8 @@ async def show_metrics(request: Request, worker: Worker) -> Response:
         }
     except StoreError:
         statuses = {}
-    text = await asyncio.to_thread(metrics.render, statuses)
+    troubles = set(worker.health.troubles()) | ({"behind"} if worker.catalogue.behind else set())
+    text = await asyncio.to_thread(metrics.render, statuses, troubles)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

@@ -15,8 +15,9 @@ import msgspec
 
 from sottovoce.server import metrics
 from sottovoce.server.catalogue import Catalogue
+from sottovoce.server.health import Health
 from sottovoce.server.store.store import Store
-from sottovoce.shared.errors import Rejection
+from sottovoce.shared.errors import Rejection, StoreDamaged, StoreFull
 from sottovoce.shared.wire import nonce_of
 
 # Reports that go into one commit, roughly: the last delivery may bring it above.
@@ -45,7 +46,10 @@ class TooMany(Exception):
 class Ingest:
     """Takes deliveries, and hands out receipts once they are stored."""
 
-    def __init__(self, store: Store, catalogue: Catalogue, *, most_waiting: int) -> None:
+    def __init__(
+        self, store: Store, catalogue: Catalogue, *, most_waiting: int, health: Health | None = None
+    ) -> None:
+        self._health = health or Health()
         self._store = store
         self._catalogue = catalogue
         self._most_waiting = most_waiting
@@ -107,6 +111,7 @@ class Ingest:
     def _commit(self, deliveries: Sequence[Sequence[bytes]]) -> list[Receipt]:
         """Check and store; what was refused is in no log, database or message."""
         begun = perf_counter()
+        frozen = self._health.frozen
         receipts = [Receipt() for _ in deliveries]
         places = [(d, i) for d, delivery in enumerate(deliveries) for i in range(len(delivery))]
         reports = [report for delivery in deliveries for report in delivery]
@@ -120,8 +125,17 @@ class Ingest:
                     receipts[d].refused.append(RefusedReport(index, refusal))
             if not good:
                 continue
+            if checked.experiment in frozen:
+                # What nobody can count is not acknowledged: the client keeps it.
+                raise StoreDamaged("an experiment must be learned; this one is not, just now")
             bodies = [(nonce_of(reports[each]), reports[each]) for each in good]
-            stored = self._store.append(checked.experiment, bodies)
+            published = self._catalogue.newest(checked.experiment)
+            try:
+                stored = self._store.append(checked.experiment, bodies, published=published)
+            except StoreFull:
+                self._health.is_full = True
+                raise
+            self._health.is_full = False
             for each, is_new in zip(good, stored, strict=True):
                 receipt = receipts[places[each][0]]
                 if is_new:

@@ -16,6 +16,7 @@ SottovoceError
 ├── PolicyError         a policy that cannot be read, or not be exported
 ├── StoreError          the server's database cannot be used just now
 │   ├── StoreDamaged    what the database holds does not follow from its log
+│   ├── StoreBehind     the database has lost what it had, and nothing was stored
 │   └── StoreFull       the database has no room left, and nothing was stored
 ├── Refused             a message that was not taken, with its ``Rejection``
 │   ├── ReportRejected  a report that cannot be counted
@@ -123,6 +124,10 @@ class StoreError(SottovoceError):
 
 class StoreDamaged(StoreError):
     """What the database holds does not follow from its log."""
+
+
+class StoreBehind(StoreError):
+    """The database is older than what was published from it, and nothing was stored."""
 
 
 class StoreFull(StoreError):

@@ -11,7 +11,13 @@ from typing import Any
 from sqlalchemy import Connection, QueuePool, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 
-from sottovoce.server.store.database import PATIENCE_SECONDS, Database, DuplicateNonce, LearnerLock
+from sottovoce.server.store.database import (
+    PATIENCE_SECONDS,
+    Database,
+    DuplicateNonce,
+    LearnerLock,
+    check_published,
+)
 from sottovoce.server.store.log import ExperimentLog, must_exist
 from sottovoce.shared.errors import StoreError, StoreFull, must
 
@@ -32,7 +38,8 @@ SETTINGS = (
 ROWS_AT_ONCE = 250
 
 END = """
-SELECT id, coalesce((SELECT max(position) FROM report WHERE experiment = id), 0)
+SELECT id, coalesce((SELECT max(position) FROM report WHERE experiment = id), 0),
+    (SELECT max(version) FROM release WHERE experiment = id)
 FROM experiment WHERE fingerprint = ?
 """
 
@@ -82,12 +89,18 @@ class Sqlite(Database):
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
 
     def append(
-        self, connection: Connection, fingerprint: str, reports: Sequence[tuple[bytes, bytes]]
+        self,
+        connection: Connection,
+        fingerprint: str,
+        reports: Sequence[tuple[bytes, bytes]],
+        *,
+        published: int,
     ) -> None:
         """Write many rows with each statement. SQLite has one transaction at a time that writes."""
         driver = _driver(connection)
-        found = driver.execute(END, (fingerprint,)).fetchone() or (None, 0)
+        found = driver.execute(END, (fingerprint,)).fetchone() or (None, 0, 0)
         experiment, after = must_exist(found[0], fingerprint), found[1]
+        check_published(found[2], published=published)
         for some in _pieces(sorted(reports)):
             values = (experiment, after, *chain.from_iterable(some))
             driver.execute(_insert_statement(len(some)), values)
