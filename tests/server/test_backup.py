@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-import sottovoce as sv
 from sottovoce.server.backup import DATABASE, KEY, MANIFEST, back_up, read_backup
 from sottovoce.server.catalogue import Catalogue
 from sottovoce.server.keys import SigningKey
@@ -24,13 +23,12 @@ from sottovoce.shared.amending import draft, restores_of
 from sottovoce.shared.amendment import EXTEND_HORIZON, PAUSE
 from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.errors import Rejection, StoreError
-from sottovoce.shared.release import Release
 from sottovoce.shared.signed import first_link, last_link
 from sottovoce.shared.wire import nonce_of
 from support.databases import KINDS, new_database
+from support.learned import NAME, come, newest, opened
 from support.senders import report_of, walking
 
-NAME = walking().fingerprint
 MOMENT = datetime(2026, 3, 1, tzinfo=UTC)
 
 
@@ -38,33 +36,6 @@ MOMENT = datetime(2026, 3, 1, tzinfo=UTC)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     with new_database(request.param, folder=tmp_path) as url:
         yield url
-
-
-def opened(url: str) -> Store:
-    store = Store.open(url)
-    store.migrate()
-    first = wire.release_to_json(sv.Learner(walking()).release())
-    store.add_experiment(NAME, canonical_json(walking().to_table()).decode(), first)
-    return store
-
-
-def newest(store: Store) -> Release:
-    return wire.release_from_json(store.releases(NAME)[-1].text)
-
-
-def come(store: Store, reports: int, *, seed: int) -> list[bytes]:
-    """People come, and the learner learns: each report is for the newest release."""
-    rng, sent = random.Random(seed), []
-    pool = LearnerPool(store)
-    for _ in range(reports // 100):
-        pool.poll()
-        some = [report_of(newest(store), rng) for _ in range(100)]
-        store.append(NAME, [(nonce_of(each), each) for each in some])
-        sent += some
-    while pool.poll():
-        pass
-    pool.close()
-    return sent
 
 
 def restored_to(url: str, folder: Path, tmp_path: Path, **about: bool) -> Store:
