@@ -85,8 +85,9 @@ class Marks:
 
     def check(self, store: Store) -> None:
         """Raise StoreBehind if a database has less than what is noted of it."""
-        there = {name for name, _ in store.experiments()}
-        for name, mark in self.read().items():
+        noted = self.read()
+        there = {name for name, _ in store.experiments()} if noted else set()
+        for name, mark in noted.items():
             what = f"the database must have experiment {name[:16]} with release {mark.version}"
             hint = "which was published from it: put the database back, or see sottovoce restore"
             if name not in there:
