@@ -320,11 +320,10 @@ def _amendment(**more: Json) -> Json:
     name = {"type": "string", "minLength": 1}
     cap = {"type": "number", "exclusiveMinimum": 0, "maximum": 0.5}
     about = {"arm": name, "horizon": _whole(1, 2**53), "cap": cap}
-    kinds = list(KINDS)
+    said = {"kind": {"enum": list(KINDS)}, "by": name, **more}
     if "after" not in more:  # it was made, perhaps by a restore
-        kinds, link = [*KINDS, RESTORE], {"type": "string", "pattern": "^[0-9a-f]{32,64}$"}
-        about |= {"release": _VERSIONS, "link": link, "branch": link}
-    said = {"kind": {"enum": kinds}, "by": name, **more}
+        said["kind"] = {"enum": [*KINDS, RESTORE]}
+        about |= {"release": _VERSIONS, "link": _HASH, "branch": _TEXT}
     return _closed({**said, **about}, optional=(*about, "after"))
 
 
@@ -386,9 +385,7 @@ def _schemas() -> Json:
         "Amendments": _object(**of, amendments=_list(_ref("Entry"))),
         "Status": _object(
             **of,
-            stored=_COUNT,
-            learned=_COUNT,
-            restores=_COUNT,
+            **dict.fromkeys(("stored", "learned", "restores"), _COUNT),
             retired=_list(_TEXT),
             amendments=_list(_ref("Entry")),
         ),
