@@ -124,6 +124,23 @@ def test_a_branch_of_another_history_is_refused(tmp_path: Path) -> None:
         client.refresh()
 
 
+def test_a_branch_whose_chain_does_not_lead_to_its_release_is_refused(tmp_path: Path) -> None:
+    server = history(39)
+    client = client_of(server, outbox=tmp_path / "outbox")
+    assert client.refresh()
+    other = restored(server, at=16, until=20)
+    last = wire.release_to_json(other.releases[-1])
+
+    def instead(request: Request) -> Response:
+        if "/chain/" in request.url:
+            return other.answer(request)
+        return Response(200, {}, server.key.sign(last, bytes(32)))
+
+    server.instead = instead
+    with pytest.raises(sv.ForkError, match="must continue release 16, from which"):
+        client.refresh()
+
+
 def test_an_undeclared_branch_is_refused(tmp_path: Path) -> None:
     server = history(39)
     client = client_of(server, outbox=tmp_path / "outbox")

@@ -115,6 +115,17 @@ def test_the_same_backup_can_be_restored_twice(url: str, tmp_path: Path) -> None
     store.close()
 
 
+def test_every_restore_has_a_branch_of_its_own(tmp_path: Path) -> None:
+    store = opened(f"sqlite:///{tmp_path}/store.db")
+    back_up(store, tmp_path / "backup")
+    store.close()
+    names = [
+        restore(tmp_path / "backup", f"sqlite:///{tmp_path}/{name}.db", by="operator")[0].branch
+        for name in ("one", "other")
+    ]
+    assert len(set(names)) == 2
+
+
 def test_a_backup_has_every_release_that_its_reports_lead_to(url: str, tmp_path: Path) -> None:
     """Also those that the learner makes after the moment of the copy, and amendments among them."""
     store = opened(url)

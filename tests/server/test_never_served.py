@@ -225,9 +225,13 @@ def test_a_learner_that_gives_no_sign_of_life_is_replaced_and_told(tmp_path: Pat
     hung.check()
     first = hung.process
     assert first is not None
-    until(lambda: hung.check() or hung.process is not first)
+
+    def looked() -> bool:
+        hung.check()
+        return hung.process not in (first, None)
+
+    until(looked)
     assert first.exitcode == -signal.SIGKILL
-    until(lambda: hung.check() or hung.process is not None)
     serve._end([hung])
 
 
