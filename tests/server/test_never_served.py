@@ -14,19 +14,22 @@ from pathlib import Path
 import psycopg
 import pytest
 
+import sottovoce as sv
 from sottovoce.server import serve
 from sottovoce.server.catalogue import Catalogue
 from sottovoce.server.health import Health, Pulse
-from sottovoce.server.ingest import Ingest
+from sottovoce.server.ingest import Ingest, Receipt
 from sottovoce.server.keys import SigningKey
 from sottovoce.server.learning import LearnerPool
 from sottovoce.server.store.log import ExperimentLog
 from sottovoce.server.store.store import Store
+from sottovoce.shared import wire
+from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.errors import StoreBehind, StoreDamaged, StoreFull
 from support.databases import KINDS, cluster, new_database
 from support.http import get, post, serving, until
 from support.learned import NAME, come, newest, opened
-from support.senders import report_of, walking
+from support.senders import pair, report_of, walking
 from support.stores import change
 
 GO_BACK = "DELETE FROM release WHERE version > 1"
@@ -177,14 +180,23 @@ def test_a_frozen_experiment_takes_no_reports_and_the_others_do(tmp_path: Path) 
     store = opened(f"sqlite:///{tmp_path}/store.db")
     catalogue = Catalogue(store, SigningKey.create(tmp_path / "key"))
     health, pulse = Health(tmp_path), Pulse(tmp_path)
+    first = sv.Learner(pair()).release()
+    text = canonical_json(pair().to_table()).decode()
+    store.add_experiment(pair().fingerprint, text, wire.release_to_json(first))
+    others = [report_of(first, random.Random(0))]
     report = report_of(newest(store), random.Random(0))
 
     async def deliver() -> None:
         ingest = Ingest(store, catalogue, most_waiting=10**6, health=health)
         running = asyncio.create_task(ingest.run())
         pulse.failed({NAME: "its releases do not follow"})
-        with pytest.raises(StoreDamaged):
-            await ingest.put([report])
+        (second,) = others
+        both = await asyncio.gather(
+            ingest.put([report]), ingest.put([second]), return_exceptions=True
+        )
+        assert isinstance(both[0], StoreDamaged)
+        assert isinstance(both[1], Receipt)  # in the same commit
+        assert both[1].stored == 1
         pulse.failed({"another": "its releases do not follow"})
         assert (await ingest.put([report])).stored == 1
         running.cancel()

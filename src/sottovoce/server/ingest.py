@@ -39,6 +39,16 @@ class Receipt(msgspec.Struct):
     refused: list[RefusedReport] = msgspec.field(default_factory=list)
 
 
+class Outcome(Receipt):
+    """A receipt before it is handed out. is_frozen: whether some can be counted by nobody now."""
+
+    is_frozen: bool = False
+
+    def receipt(self) -> Receipt:
+        """Return what is handed out."""
+        return Receipt(self.stored, self.repeated, self.refused)
+
+
 class TooMany(Exception):
     """More reports wait than the database can take soon."""
 
@@ -86,8 +96,13 @@ class Ingest:
                         waits.set_exception(error)
                 continue
             for (_, waits), receipt in zip(deliveries, receipts, strict=True):
-                if not waits.done():  # it is when the client has gone
-                    waits.set_result(receipt)
+                if waits.done():  # it is when the client has gone
+                    continue
+                if receipt.is_frozen:
+                    text = "an experiment must be learned; this one is not, just now"
+                    waits.set_exception(StoreDamaged(text))
+                else:
+                    waits.set_result(receipt.receipt())
 
     async def refresh(self) -> None:
         """Look for new experiments and releases, in the thread that writes."""
@@ -108,11 +123,11 @@ class Ingest:
             self._bell.clear()
         return deliveries
 
-    def _commit(self, deliveries: Sequence[Sequence[bytes]]) -> list[Receipt]:
+    def _commit(self, deliveries: Sequence[Sequence[bytes]]) -> list[Outcome]:
         """Check and store; what was refused is in no log, database or message."""
         begun = perf_counter()
         frozen = self._health.frozen
-        receipts = [Receipt() for _ in deliveries]
+        receipts = [Outcome() for _ in deliveries]
         places = [(d, i) for d, delivery in enumerate(deliveries) for i in range(len(delivery))]
         reports = [report for delivery in deliveries for report in delivery]
         for checked in self._catalogue.check(reports):
@@ -127,7 +142,9 @@ class Ingest:
                 continue
             if checked.experiment in frozen:
                 # What nobody can count is not acknowledged: the client keeps it.
-                raise StoreDamaged("an experiment must be learned; this one is not, just now")
+                for each in good:
+                    receipts[places[each][0]].is_frozen = True
+                continue
             bodies = [(nonce_of(reports[each]), reports[each]) for each in good]
             published = self._catalogue.newest(checked.experiment)
             try:
