@@ -14,19 +14,7 @@ from sottovoce.shared import wire
 from sottovoce.shared.canonical import canonical_json
 from sottovoce.shared.release import BinPolicy
 from support.commands import run
-from support.fake_server import ADDRESS, FakeServer, client_of, on_loopback
-
-
-class History(FakeServer):
-    """Shows any of its releases by its version, too."""
-
-    def answer(self, request: Request) -> Response:
-        last = request.url.rsplit("/", 1)[1]
-        if "/releases/" in request.url and last.isdigit():
-            if int(last) > len(self.releases):
-                return Response(404, {}, b"{}")
-            return Response(200, {}, self.document(self.releases[int(last) - 1]))
-        return super().answer(request)
+from support.fake_server import ADDRESS, History, client_of, on_loopback
 
 
 def history(until: int, *, like: History | None = None, other_from: int | None = None) -> History:

@@ -55,7 +55,7 @@ def test_a_number_is_never_given_twice(outbox: Outbox) -> None:
 def test_experiments_do_not_see_each_other(outbox: Outbox) -> None:
     outbox.put(b"walk", experiment=WALKING)
     outbox.put(b"sleep", experiment=SLEEPING)
-    assert outbox.keep(SEVEN, experiment=WALKING, instead_of=None)
+    assert outbox.keep(SEVEN, experiment=WALKING, instead_of=None) is not None
     assert bodies(outbox) == [b"walk"]
     assert bodies(outbox, experiment=SLEEPING) == [b"sleep"]
     assert outbox.count(experiment=SLEEPING) == 1
@@ -77,11 +77,11 @@ def test_a_full_outbox_takes_no_more_and_drops_none(outbox: Outbox) -> None:
 def test_a_release_is_kept_only_instead_of_the_one_that_is_there(outbox: Outbox) -> None:
     eight, other = Kept(8, b"link 8", b"release 8"), Kept(8, b"another link", b"release 8")
     assert outbox.kept(experiment=WALKING) is None
-    assert not outbox.keep(eight, experiment=WALKING, instead_of=SEVEN)
-    assert outbox.keep(SEVEN, experiment=WALKING, instead_of=None)
-    assert not outbox.keep(other, experiment=WALKING, instead_of=None)
-    assert outbox.keep(eight, experiment=WALKING, instead_of=SEVEN)
-    assert not outbox.keep(other, experiment=WALKING, instead_of=SEVEN)
+    assert outbox.keep(eight, experiment=WALKING, instead_of=SEVEN) is None
+    assert outbox.keep(SEVEN, experiment=WALKING, instead_of=None) is not None
+    assert outbox.keep(other, experiment=WALKING, instead_of=None) is None
+    assert outbox.keep(eight, experiment=WALKING, instead_of=SEVEN) is not None
+    assert outbox.keep(other, experiment=WALKING, instead_of=SEVEN) is None
     assert outbox.kept(experiment=WALKING) == eight
 
 

@@ -185,9 +185,39 @@ def test_a_report_that_is_refused_for_a_reason_is_not_sent_again(
     server: FakeServer, clock: FakeClock, status: int
 ) -> None:
     client = waiting_client(server, clock, 1)
-    server.instead = lambda _: answer(status, {"error": "no", "reason": "unknown release"})
+    server.instead = lambda _: answer(status, {"error": "no", "reason": "implausible"})
     assert client.send() == 0
-    assert (client.waiting, client.refused) == (0, {"unknown release": 1})
+    assert (client.waiting, client.refused) == (0, {"implausible": 1})
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (404, "unknown release"),  # not yet, perhaps: of another worker, or after a restore
+        (409, "lost release"),
+        (400, "newer wire version"),  # the server will be upgraded
+        (404, "no such experiment"),
+        (422, "a reason that a later version has"),
+    ],
+)
+def test_a_report_that_a_server_cannot_read_now_is_kept_and_offered_again_later(
+    server: FakeServer, clock: FakeClock, status: int, reason: str
+) -> None:
+    client = waiting_client(server, clock, 3)
+    body = vars(client)["_outbox"].oldest(3, experiment=server.experiment)
+    server.instead = lambda request: (
+        answer(status, {"error": "no", "reason": reason}) if request.method == "POST" else None
+    )
+    assert client.send() == 0
+    assert (client.waiting, client.refused) == (3, {})
+    sent = len(server.seen)
+    clock.now += 3600
+    assert client.send() == 0
+    assert len(server.seen) == sent  # not every hour
+    server.instead = None
+    clock.now += 2 * 86400
+    assert client.send() == 3
+    assert sorted(server.bodies.values()) == sorted(each.report for each in body)
 
 
 def test_of_several_only_those_that_are_refused_are_counted_as_such(
@@ -197,9 +227,11 @@ def test_of_several_only_those_that_are_refused_are_counted_as_such(
     refused = [{"index": 1, "reason": "implausible"}, {"index": 3, "reason": "x" * 9999}]
     server.instead = lambda _: answer(200, {"stored": 1, "repeated": 1, "refused": refused})
     assert client.send() == 2
-    assert client.waiting == 0
-    # Reasons that nobody here knows are not kept by name, or a server could fill the memory.
-    assert client.refused == {"implausible": 1, "other": 1}
+    # Nobody here knows whether a reason is final that a later version has.
+    assert client.waiting == 1
+    assert client.refused == {"implausible": 1}
+    # Such reasons are not kept by name, or a server could fill the memory.
+    assert vars(client)["_sender"].put_off == {"other": 1}
 
 
 def test_one_report_that_spoils_a_batch_is_found(server: FakeServer, clock: FakeClock) -> None:

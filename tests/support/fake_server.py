@@ -130,6 +130,18 @@ class FakeServer:
         return 1
 
 
+class History(FakeServer):
+    """Shows any of its releases by its version, too."""
+
+    def answer(self, request: Request) -> Response:
+        last = request.url.rsplit("/", 1)[1]
+        if "/releases/" in request.url and last.isdigit():
+            if int(last) > len(self.releases):
+                return Response(404, {}, b"{}")
+            return Response(200, {}, self.document(self.releases[int(last) - 1]))
+        return super().answer(request)
+
+
 def answer(status: int, table: Any, **headers: str) -> Response:
     return Response(status, headers, json.dumps(table).encode())
 

@@ -8,6 +8,7 @@ from sottovoce import __version__
 from sottovoce.cli.amend import Amend
 from sottovoce.cli.app import add, say
 from sottovoce.cli.audit import Audit
+from sottovoce.cli.backup import Backup, Restore
 from sottovoce.cli.bench import Regret, Service, Speed
 from sottovoce.cli.compare import Compare
 from sottovoce.cli.device import Contribute, Monitor, Receipt
@@ -43,7 +44,7 @@ def sottovoce(
     """Learn which option suits which person without collecting anything about that person."""
 
 
-add(app, Demo, Serve, Amend, Replay, Key, Contribute, Receipt, Monitor, Export, Gain, Value)
-add(app, Audit, Plan, Simulate, Compare, Reproduce)
+add(app, Demo, Serve, Amend, Replay, Backup, Restore, Key, Contribute, Receipt, Monitor, Export)
+add(app, Gain, Value, Audit, Plan, Simulate, Compare, Reproduce)
 add(bench, Speed, Service, Regret)
 app.add_typer(bench, name="bench")

@@ -147,9 +147,12 @@ def _say_look(look: "Look", *, folder: Path) -> None:
         say(f"{each} gave no release.")
     for found in look.findings:
         say(f"WRONG  {found.where}: {found.what}")
+    for restore in look.restores:
+        say(f"NOTE   {restore}")
     if look.newest and not look.findings:
         new = f", {look.new} of them new" if look.new else ""
-        say(f"{look.newest} releases in {folder}{new}: one history, each continues the last.")
+        what = "each branch is declared" if look.restores else "one history"
+        say(f"{look.newest} releases in {folder}{new}: {what}, each continues the last.")
 
 
 class Receipt(Command, extra="cli"):

@@ -92,13 +92,20 @@ class Serve(Command, extra="server"):
         Path("sottovoce.key"), "The file with the signing key; made if it does not exist."
     )
 
+    new_key: bool = option(
+        False, "Sign with another key than before; make it if it does not exist.", "--new-key"
+    )
+    new_database: bool = option(
+        False, "Begin with a new database where there was another one.", "--new-database"
+    )
     keep_reports: str | None = option(
         None, "Erase reports that are older, such as 90d; without it all are kept."
     )
 
     def __call__(self) -> None:
         from sottovoce.server.amendments import as_amended
-        from sottovoce.server.keys import SigningKey
+        from sottovoce.server.beginning import check_database, key_for
+        from sottovoce.server.marks import Marks
         from sottovoce.server.outlook import warning
         from sottovoce.server.retention import whole_days
         from sottovoce.server.serve import Listening, serve
@@ -116,11 +123,14 @@ class Serve(Command, extra="server"):
             token=token,
             experiments=begun,
             keep_reports=keep,
+            new_key=self.new_key,
         )
         store = Store.open(self.database)  # so that a mistake in the address is told here, at once
+        key = key_for(store, self.key, is_new=self.new_key)
+        check_database(store, Marks(self.key, self.database), is_new=self.new_database)
         now = as_amended(store, begun)
         store.close()
-        public = SigningKey.read_or_create(self.key).public.hex()
+        public = key.public.hex()
         listening = Listening.on(self.host, self.port)
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
         say(f"Serving at {listening.url} (Ctrl-C to stop)")

@@ -145,6 +145,27 @@ class Ledger:
             row = (moment, experiment, name, release, cost)
             database.execute("INSERT INTO spent VALUES (?, ?, ?, ?, ?)", row)
 
+    def give_back(self, *, experiment: str, release: int, count: int) -> None:
+        """Take back the cost of reports that were erased before they were ever sent.
+
+        Of the reports on one release, the oldest entries go: what stays counted is at least as
+        recent as what was sent, so that no stretch of time is left that holds less than was spent.
+        """
+        with self._checked() as database:
+            database.execute(
+                "CREATE TABLE IF NOT EXISTS given_back (moment TEXT NOT NULL,"
+                " experiment TEXT NOT NULL, release INTEGER NOT NULL, epsilon REAL NOT NULL)"
+            )
+            rows = database.execute(
+                "SELECT rowid, epsilon FROM spent WHERE experiment = ? AND release = ?"
+                " ORDER BY rowid LIMIT ?",
+                (experiment, release, count),
+            ).fetchall()
+            for number, epsilon in rows:
+                database.execute("DELETE FROM spent WHERE rowid = ?", (number,))
+                row = (self._moment(), experiment, release, epsilon)
+                database.execute("INSERT INTO given_back VALUES (?, ?, ?, ?)", row)
+
     def entries(self) -> list[LedgerEntry]:
         """Return the cost of every report so far, oldest first."""
         with self._checked() as database:
@@ -176,6 +197,7 @@ class Ledger:
         """Return a text for the person whose budget this is: what was spent, when and on what."""
         with self._checked() as database:
             entries, budgets = _entries(database), _budgets(database)
+            back = _given_back(database)
         spent, left = _total(entries), max(self._left(entries), Fraction(0))
         kind = "lifetime budget " if self.per is None else "budget          "
         lines = [
@@ -183,6 +205,10 @@ class Ledger:
             f"  {kind} {_budget_in_words(self.budget, self.per)}",
             f"  spent            ε = {float(spent):g} in {len(entries)} reports",
             f"  left             ε = {float(left):g}",
+            *(
+                f"  given back       ε = {cost:g}, for {count} reports never sent"
+                for count, cost in back
+            ),
             *(
                 f"  budget before    {_budget_in_words(each, per)}, until {until}"
                 for (each, per, _), (_, _, until) in pairwise(budgets)
@@ -279,6 +305,14 @@ def _entries(database: sqlite3.Connection) -> list[LedgerEntry]:
         if not isinstance(entry.epsilon, float) or not 0 < entry.epsilon < math.inf:
             raise LedgerError("what a ledger says was spent must be finite and > 0; it is damaged")
     return entries
+
+
+def _given_back(database: sqlite3.Connection) -> list[tuple[int, float]]:
+    """Return for how many reports ε was given back, and how much; nothing if for none."""
+    if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'given_back'").fetchone():
+        return []
+    costs = [cost for (cost,) in database.execute("SELECT epsilon FROM given_back")]
+    return [(len(costs), math.fsum(costs))] if costs else []
 
 
 def _total(entries: list[LedgerEntry]) -> Fraction:

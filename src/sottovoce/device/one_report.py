@@ -17,3 +17,9 @@ class OneKeptReport:
                 "a client without a ledger must report at most once; got a second report:"
                 " pass ledger=Ledger(path, budget=…)"
             )
+
+    def give_back(self, *, experiment: str, release: int, count: int) -> None:
+        """Allow the report again: it was erased before it was ever sent."""
+        if count:
+            with self._outbox.transaction() as database:
+                database.execute("DELETE FROM reported WHERE experiment = ?", (experiment,))

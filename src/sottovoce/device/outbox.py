@@ -20,6 +20,7 @@ import os
 import sqlite3
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from weakref import finalize
 
+from sottovoce.device import trail
 from sottovoce.device.database import FileKind
 from sottovoce.shared.errors import OutboxError, must
 
@@ -120,6 +122,14 @@ class Reports(ABC):
     def _now(self) -> float:
         """Return the time by which reports may be sent."""
         return time.time()
+
+    def claim(self, reports: Sequence[Waiting]) -> list[Waiting]:
+        """Return those that are still here; whoever claims them gives them to the network now."""
+        return list(reports)
+
+    @abstractmethod
+    def put_off(self, numbers: Sequence[int], *, seconds: float) -> None:
+        """Let reports wait that the server cannot read now, and perhaps can later."""
 
     def remove(self, numbers: Sequence[int]) -> int:
         """Forget reports, and return how many of them were still here."""
@@ -214,6 +224,25 @@ class Outbox(Reports):
         with self.transaction() as database:
             put_report(database, report, experiment=experiment, due=due)
 
+    def claim(self, reports: Sequence[Waiting]) -> list[Waiting]:
+        """Note on disk that they leave now: their ε is spent for good (``trail.py``)."""
+        with self.transaction() as database:
+            there = trail.claim(database, [each.number for each in reports])
+        return [each for each in reports if each.number in there]
+
+    def put_off(self, numbers: Sequence[int], *, seconds: float) -> None:
+        """Let reports wait that the server cannot read now, and perhaps can later."""
+        with self.transaction() as database:
+            rows = [(int(self._now() + seconds), number) for number in numbers]
+            database.executemany("UPDATE waiting SET due = ? WHERE number = ?", rows)
+
+    def remove(self, numbers: Sequence[int]) -> int:
+        """Forget reports, and return how many of them were still here."""
+        removed = super().remove(numbers)
+        with self.transaction() as database:
+            trail.forget(database, numbers)
+        return removed
+
     def due(self, *, experiment: str) -> int:
         """Return how many reports of an experiment may be sent now."""
         statement = "SELECT count(*) FROM waiting WHERE experiment = ? AND due <= ?"
@@ -231,6 +260,7 @@ class Outbox(Reports):
                 "INSERT OR IGNORE INTO departed VALUES (?)",
             ):
                 database.execute(statement, (experiment,))
+            trail.leave(database, experiment)
 
     def has_left(self, *, experiment: str) -> bool:
         """Say whether the person has left an experiment."""
@@ -249,17 +279,40 @@ class Outbox(Reports):
         with self.transaction() as database:
             return _kept(database, experiment)
 
-    def keep(self, new: Kept, *, experiment: str, instead_of: Kept | None) -> bool:
-        """Keep a release in the place of another one; return whether that was still there.
+    def keep(
+        self,
+        new: Kept,
+        *,
+        experiment: str,
+        instead_of: Kept | None,
+        followed: Sequence[trail.Followed] = (),
+        after: int | None = None,
+    ) -> Counter[int] | None:
+        """Keep a release in the place of another one; return None if that was not there any more.
 
-        If it was not, another thread or process has moved on in the meantime.
+        Then another thread or process has moved on in the meantime.
+
+        followed: releases to note as followed.
+        after: where the releases end that a restored server still has; None if it has all. What
+            was made for the others and never sent is erased: how many that have cost ε is returned,
+            by version (``trail.py``).
         """
         with self.transaction() as database:
             if _kept(database, experiment) != instead_of:
-                return False
+                return None
             row = (experiment, new.version, new.link, new.release)
             database.execute("REPLACE INTO kept VALUES (?, ?, ?, ?)", row)
-            return True
+            erased: Counter[int] = Counter()
+            trail.note_followed(database, experiment, followed[:-1])
+            if after is not None:
+                erased = trail.abandon(database, experiment, after=after)
+            trail.note_followed(database, experiment, followed[-1:])
+            return erased
+
+    def trail(self, *, experiment: str) -> trail.Trail:
+        """Return which releases of an experiment were followed."""
+        with self.transaction() as database:
+            return trail.trail_of(database, experiment)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

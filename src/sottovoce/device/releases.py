@@ -7,6 +7,12 @@ another experiment, and ignores one that is older than the release in use.
 A newer release must continue the one in use: the chain of hashes (``shared/signed.py``) has to lead
 from one to the other. A server that tells this device another history than before is found out.
 
+A server that was restored from a backup has lost releases, perhaps the one in use. It says so in an
+amendment that every release carries from then on: a RESTORE names the last release that is left,
+and its link. The device then goes back to a release that it knows from before that one, and the
+chain has to lead from there over the named link to the new release. A branch that was left is never
+followed again.
+
 No request carries anything that somebody else chose. The device sends no ETag, and asks for the
 chain in blocks that are the same for everyone.
 """
@@ -18,9 +24,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sottovoce.device import signature
+from sottovoce.device.trail import Followed, Trail
 from sottovoce.device.transport import Request, Response, Steps
 from sottovoce.device.trust import bad_signature, trusted_key, trusted_keys
 from sottovoce.shared import wire
+from sottovoce.shared.amending import first_news, restores_of
+from sottovoce.shared.amendment import RESTORE, Amendment
 from sottovoce.shared.errors import (
     DeviceError,
     ExperimentError,
@@ -40,6 +49,7 @@ from sottovoce.shared.signed import (
     block_of,
     first_link,
     last_link,
+    links_after,
     message,
 )
 
@@ -60,6 +70,9 @@ HEADERS = {
 """Of every request for something: the same for every device."""
 
 
+NOTHING_FOLLOWED = Trail()
+
+
 @dataclass(frozen=True, slots=True)
 class Verified:
     """A release with a signature by a trusted key."""
@@ -71,6 +84,11 @@ class Verified:
     def point(self) -> Point:
         """Its place in the chain."""
         return Point(self.release.version, self.signed.link)
+
+    @property
+    def followed(self) -> Followed:
+        """It as a device notes that it follows it."""
+        return Followed(self.point, wire.release_id(self.release))
 
     @property
     def document(self) -> bytes:
@@ -96,13 +114,21 @@ class Releases:
         self._keys = trusted_keys(keys)
         self.answer: Response | None = None
 
-    def newest(self, followed: Point | None) -> "Steps[Verified | None]":
+    def newest(
+        self, known: Verified | None, trail: Trail = NOTHING_FOLLOWED
+    ) -> "Steps[Verified | None]":
         """Ask for the current release; return it if it continues what was followed so far.
 
-        followed: the newest place in the chain that was ever followed, if any.
+        known: the release that is followed, if any. trail: those that were followed before it.
         It returns None for an older release: a cache may have one.
         """
         found = yield from self.current()
+        followed = None if known is None else known.point
+        if known is not None and (restore := left_at(found.release, known.release)):
+            yield from self._check_branch(found, restore, trail)
+            return found
+        if known is not None and is_from_before(found.release, known.release):
+            return None
         if followed is None:
             if found.release.version == 1 and found.signed.before != first_link(self.experiment):
                 raise ForkError("the first release must begin the chain; it names another history")
@@ -124,6 +150,34 @@ class Releases:
                 f" another one: release {before} is kept"
             )
         return found
+
+    def _check_branch(self, found: Verified, restore: Amendment, trail: Trail) -> Steps[None]:
+        """Check that a release goes on from where a RESTORE says, on a branch that was never left.
+
+        The chain is checked from the newest release that was followed before it, if there is one.
+        """
+        last = restore.release or 0
+        begins = Point(0, first_link(self.experiment))
+        base = max(each for each in (begins, *trail.points) if each.version <= last)
+        hashes = yield from self._hashes(after=base.version, until=found.release.version - 1)
+        links = dict(enumerate(links_after(base.link, hashes), start=base.version))
+        named = [
+            each
+            for each in restores_of(found.release.experiment)
+            if (each.release or 0) >= base.version
+        ]
+        if any(links.get(each.release or 0, b"").hex() != each.link for each in named):
+            raise ForkError(
+                f"a restored server must go on from release {last} as it was; its history is"
+                " another one: the last good one is kept"
+            )
+        if found.signed.before != links.get(found.release.version - 1):
+            raise ForkError(
+                f"release {found.release.version} must continue release {last}, from which the"
+                " server says that it was restored; its history is another one"
+            )
+        if trail.lost.intersection((*links.values(), found.signed.link)):
+            raise ForkError("a restored server must not go back to a branch that was left; it does")
 
     def current(self) -> "Steps[Verified]":
         """Ask for the current release, and return it verified."""
@@ -192,6 +246,19 @@ class Releases:
             rule = f"be of experiment {self.experiment}"
             raise DeviceError(must("a release", rule, release.experiment.fingerprint))
         return Verified(release, signed)
+
+
+def left_at(now: Release, before: Release) -> Amendment | None:
+    """Return the RESTORE by which a release leaves the history of another one, if it does."""
+    news = first_news(now.experiment, before.experiment)
+    is_restore = news is not None and news.kind == RESTORE
+    return news if is_restore and news and (news.release or 0) < before.version else None
+
+
+def is_from_before(found: Release, known: Release) -> bool:
+    """Say whether a release does not know yet of the last RESTORE: a cache may have an old one."""
+    news = first_news(known.experiment, found.experiment)
+    return news is not None and news.kind == RESTORE
 
 
 def _says_that_there_is_none(body: bytes) -> bool:

@@ -1,9 +1,11 @@
 """Sends the reports in the outbox until the server has answered for each of them.
 
 A report leaves the outbox only after one of three answers that only a Sottovoce server gives: it
-stored the report, it had the report already, or it refuses the report and names the reason. After
-anything else (no answer, 5xx, 408, 429, a redirect, a page of somebody's proxy) the sender tries
-again later, with the same bytes and the same nonce.
+stored the report, it had the report already, or it refuses the report for a reason that is final:
+nobody will ever read these bytes. After any other reason (the server has lost the release of the
+report, or does not know it yet, or is too old or too new for the report), the report stays and is
+offered again a day later. After anything else (no answer, 5xx, 408, 429, a redirect, a page of
+somebody's proxy) the sender tries again soon, with the same bytes and the same nonce.
 """
 
 import json
@@ -33,7 +35,14 @@ FIRST_WAIT = 1.0
 LONGEST_WAIT = 3600.0
 """The longest wait that failures or a server can ask for, in seconds, without the jitter."""
 
+PUT_OFF = 86400.0
+"""Seconds, on average, until a report is offered again that the server cannot read now."""
+
 _REASONS = {reason.value for reason in Rejection}
+_FINAL = {
+    *(f"status {status}" for status in (413, 415)),
+    *(reason.value for reason in Rejection if not reason.may_pass),
+}
 
 
 class Backoff:
@@ -51,6 +60,10 @@ class Backoff:
         self._jitter = jitter
         self._failures = 0
         self._not_before = clock()
+
+    def chance(self) -> float:
+        """Draw a number in [0, 1) for other pauses."""
+        return self._jitter()
 
     @property
     def wait(self) -> float:
@@ -78,6 +91,7 @@ class Sender:
 
     backoff: when it may try again.
     refused: how many reports were refused for good, by reason.
+    put_off: how often a report was kept for later, because the server cannot read it now.
     repeated: how many the server had already, because its answer did not arrive.
     """
 
@@ -88,6 +102,7 @@ class Sender:
         self.backoff = backoff
         self._together = MOST_TOGETHER
         self.refused: Counter[str] = Counter()
+        self.put_off: Counter[str] = Counter()
         self.repeated = 0
 
     def send(self) -> Generator[Request, Response | None, int]:
@@ -95,7 +110,7 @@ class Sender:
         if self.backoff.wait:
             return 0
         taken = 0
-        while reports := self._next():
+        while reports := self._outbox.claim(self._next()):
             response = yield _request(self._server, reports)
             verdict = _verdict(response, count=len(reports))
             if verdict is not None:
@@ -126,7 +141,12 @@ class Sender:
         """Remove the reports from the outbox; count those that no other process removed before."""
         taken = [each.number for i, each in enumerate(reports) if i not in refused]
         for place, reason in refused.items():
-            self.refused[reason] += self._outbox.remove([reports[place].number])
+            if reason in _FINAL:
+                self.refused[reason] += self._outbox.remove([reports[place].number])
+            else:
+                seconds = PUT_OFF * (0.5 + self.backoff.chance())
+                self._outbox.put_off([reports[place].number], seconds=seconds)
+                self.put_off[reason] += 1
         return self._outbox.remove(taken)
 
 

@@ -23,7 +23,7 @@ from sottovoce.device.kept_decisions import LAST, KeptDecisions
 from sottovoce.device.ledger import AnyLedger
 from sottovoce.device.one_report import OneKeptReport
 from sottovoce.device.outbox import Kept, Outbox
-from sottovoce.device.releases import Releases, Verified
+from sottovoce.device.releases import Releases, Verified, left_at
 from sottovoce.device.sending import Backoff, Sender
 from sottovoce.device.transport import Request, Response
 from sottovoce.shared import check
@@ -109,10 +109,11 @@ class Session:
         self._decisions = KeptDecisions(self._outbox, experiment=chosen.experiment, now=chosen.now)
         self._sticky = chosen.sticky
         self._default = chosen.default
+        self._ledger = OneKeptReport(self._outbox) if chosen.ledger is None else chosen.ledger
         self._make_device = partial(
             DecidingDevice,
             population=chosen.population,
-            ledger=OneKeptReport(self._outbox) if chosen.ledger is None else chosen.ledger,
+            ledger=self._ledger,
             most_epsilon=most_epsilon,
             public_arms=chosen.public_arms,
         )
@@ -189,24 +190,47 @@ class Session:
         """
         before = self._known
         kept = self._catch_up()
-        followed = None if self._known is None else self._known.point
-        found = yield from self._releases.newest(followed)
+        trail = self._outbox.trail(experiment=self._experiment)
+        found = yield from self._releases.newest(self._known, trail)
         if found is None or (self._known is not None and found.point == self._known.point):
             return self._known is not before
         device = self._device or self._make_device(found.release)
         device.check(found.release)
-        new = Kept(*found.point, found.document)
-        if not self._outbox.keep(new, experiment=self._experiment, instead_of=kept):
+        if not self._keep(found, instead_of=kept):
             return self._known is not before  # another one has moved on meanwhile: look again later
         device.follow(found.release)
         self._device, self._known = device, found
         return True
 
+    def _keep(self, found: Verified, *, instead_of: Kept | None) -> bool:
+        """Keep a release; after a restore, give back the ε of what was never sent and is lost."""
+        known = self._known
+        restore = None if known is None else left_at(found.release, known.release)
+        erased = self._outbox.keep(
+            Kept(*found.point, found.document),
+            experiment=self._experiment,
+            instead_of=instead_of,
+            followed=[each.followed for each in (known, found) if each is not None],
+            after=None if restore is None else restore.release,
+        )
+        if erased is None:
+            return False
+        # A ledger of one's own need not be able to take anything back: then ε stays spent.
+        give_back = getattr(self._ledger, "give_back", None)
+        for version, count in erased.items():
+            if give_back is not None:
+                give_back(experiment=self._experiment, release=version, count=count)
+        if restore is not None:
+            text = "the server was restored and goes on from release %s, as branch %s; %s reports"
+            text += " for what it has lost were erased before they were sent"
+            _logger.warning(text, restore.release, (restore.branch or "")[:8], erased.total())
+        return True
+
     def _catch_up(self) -> Kept | None:
         """Follow what another process has kept since; return what is kept."""
         kept = self._outbox.kept(experiment=self._experiment)
-        version = 0 if self._known is None else self._known.release.version
-        if kept is not None and kept.version > version:
+        link = b"" if self._known is None else self._known.signed.link
+        if kept is not None and kept.link != link:  # after a restore, its version may be lower
             try:
                 found = self._releases.verify(kept.release)
                 device = self._device or self._make_device(found.release)
@@ -222,7 +246,8 @@ class Session:
         found = self._releases.verify(shipped)
         device = self._make_device(found.release)
         new = Kept(*found.point, found.document)
-        if self._outbox.keep(new, experiment=self._experiment, instead_of=None):
+        keep = self._outbox.keep
+        if keep(new, experiment=self._experiment, instead_of=None) is not None:
             self._device, self._known = device, found
 
     def _choose(self, context: Mapping[str, Any]) -> Steps[Decision]:

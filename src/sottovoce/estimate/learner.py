@@ -22,7 +22,7 @@ from sottovoce.estimate.history import (
 from sottovoce.estimate.method import CellEstimate, Estimator, MeasuresGain, learner_method
 from sottovoce.shared.allocation import allocation_of
 from sottovoce.shared.amending import amended
-from sottovoce.shared.amendment import RETIRE_ARM, RUNNING, Amendment
+from sottovoce.shared.amendment import RESTORE, RETIRE_ARM, RUNNING, Amendment
 from sottovoce.shared.errors import ExperimentError, Rejection, StateError, must
 from sottovoce.shared.experiment import Experiment
 from sottovoce.shared.release import Release
@@ -95,6 +95,10 @@ class Learner:
 
         The learner goes on with all that it knows. An amendment that is refused changes nothing.
         """
+        version = self.release().version
+        if amendment.kind == RESTORE and amendment.release != version:
+            rule = f"name the newest release, {version}"
+            raise ExperimentError(must("a restore", rule, amendment.release))
         experiment = amended(self.experiment, amendment)
         self._estimator.amend(experiment)
         self.experiment = experiment

@@ -40,6 +40,7 @@ async def create_experiment(request: Request, worker: Worker) -> Response:
     check_token(request, worker)
     readers = {"application/json": json.loads, "application/toml": tomllib.loads}
     table = await _table(request, worker, readers, what="an experiment")
+    request.state.deadline.reschedule(None)  # the first learner of a method may take its time
     try:
         experiment = Experiment.from_table(table)
     except ExperimentError as error:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator
+from time import monotonic
 from typing import Any
 
 from starlette.applications import Starlette
@@ -26,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 # Seconds between two looks for new experiments and releases.
 LOOK_EVERY = 0.1
+# Seconds between two notes of what is published.
+NOTE_EVERY = 2.0
 # Seconds between two tries to reach a database that is away.
 TRY_AGAIN = 1.0
 
@@ -119,13 +122,16 @@ def create_app(settings: ServerSettings) -> RequestMetrics:
 
 async def _keep_up(worker: Worker) -> None:
     """Set up the database once it is there; then look for what is new."""
-    is_set_up = False
+    is_set_up, looked = False, -NOTE_EVERY
     while True:
         try:
             if not is_set_up:
                 await asyncio.to_thread(worker.set_up)
                 is_set_up = True
             await worker.ingest.refresh()
+            if monotonic() - looked >= NOTE_EVERY:
+                looked = monotonic()
+                await asyncio.to_thread(worker.look)
             pause = LOOK_EVERY
         except SottovoceError as error:  # also of a release that this code cannot read
             logger.warning("%s", error)

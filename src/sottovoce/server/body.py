@@ -23,6 +23,8 @@ def answer_to(reason: Rejection) -> int:
     """Return the status of an answer to a report that was refused."""
     if reason is Rejection.ARCHIVED:
         return 410
+    if reason is Rejection.LOST_RELEASE:
+        return 409
     return 400 if reason in MALFORMED else 404 if reason in UNKNOWN else 422
 
 
@@ -32,6 +34,9 @@ async def read_body(request: Request, settings: ServerSettings) -> bytes:
     if declared.isdigit() and int(declared) > settings.most_bytes:
         raise _too_large(settings)
     body = bytearray()
+    # How fast a body comes is the client's affair; how fast it is answered is the server's.
+    deadline: asyncio.Timeout = request.state.deadline
+    deadline.reschedule(None)
     try:
         async with asyncio.timeout(settings.patience):
             async for piece in request.stream():
@@ -41,6 +46,7 @@ async def read_body(request: Request, settings: ServerSettings) -> bytes:
     except TimeoutError:
         rule = f"a request must arrive within {settings.patience:g} seconds"
         raise RequestFailed(408, rule) from None
+    deadline.reschedule(asyncio.get_running_loop().time() + settings.answer_within)
     return bytes(body)
 
 

@@ -17,12 +17,16 @@ from sottovoce.server.responses import RequestFailed, problem
 from sottovoce.server.status import ExperimentStatus, Snapshot
 from sottovoce.server.store.log import LoggedAmendment
 from sottovoce.server.worker import Worker
-from sottovoce.shared.errors import StoreError, StoreFull
+from sottovoce.shared.errors import StoreBehind, StoreError, StoreFull
 
 logger = logging.getLogger(__name__)
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
+BEHIND = (
+    "the database has lost releases that were published; nothing is served until it has them again,"
+    " or until its operator has declared a new branch"
+)
 NO_SUCH_EXPERIMENT = "no such experiment"
 """The reason of a 404 by which a client tells a wrong fingerprint from a wrong address."""
 
@@ -32,13 +36,21 @@ def endpoint(function: Callable[[Request, Worker], Awaitable[Response]]) -> Endp
 
     @wraps(function)
     async def served(request: Request) -> Response:
+        worker: Worker = request.app.state.worker
         try:
-            return await function(request, request.app.state.worker)
+            async with asyncio.timeout(worker.settings.answer_within) as deadline:
+                request.state.deadline = deadline
+                return await function(request, worker)
+        except TimeoutError:
+            text = "the database does not answer just now; send it again later"
+            return problem(503, text, reason="no answer")
         except RequestFailed as failed:
             return problem(failed.status, str(failed), reason=failed.reason)
         except TooMany:
             metrics.TURNED_AWAY.inc()
             return problem(429, "too many reports are waiting; send them again later")
+        except StoreBehind:
+            return problem(503, BEHIND, reason="database behind")
         except StoreFull:
             return problem(507, "the disk of the database is full; send it again later")
         except StoreError:
@@ -57,6 +69,8 @@ def endpoint(function: Callable[[Request, Worker], Awaitable[Response]]) -> Endp
 async def current_of(request: Request, worker: Worker) -> Current:
     """Return the experiment that an address names by its fingerprint."""
     fingerprint = request.path_params["experiment"]
+    if worker.catalogue.behind:
+        raise RequestFailed(503, BEHIND, reason="database behind")
     current = worker.catalogue.current.get(fingerprint)
     # Another worker may have begun it. Ask outside of the thread that writes: requests for what
     # does not exist must not keep that busy.

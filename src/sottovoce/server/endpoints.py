@@ -8,17 +8,18 @@ from starlette.responses import Response
 
 from sottovoce.server import metrics
 from sottovoce.server.body import answer_to, read_body, reports_in
-from sottovoce.server.endpoint import current_of, endpoint, status_for, status_of
+from sottovoce.server.endpoint import BEHIND, current_of, endpoint, status_for, status_of
 from sottovoce.server.gain import gain_table, gain_words
 from sottovoce.server.ingest import Receipt
 from sottovoce.server.openapi import document
 from sottovoce.server.responses import RequestFailed, as_json, cached
 from sottovoce.server.worker import Worker
 from sottovoce.shared.errors import StoreError
-from sottovoce.shared.signed import BLOCK, block_to_json
+from sottovoce.shared.signed import block_to_json
 
-# A release never changes: caches may keep it for a year.
-FOR_EVER = "public, max-age=31536000, immutable"
+# Caches ask whether it is still so: a server that was restored goes on with other releases under
+# numbers that lost ones had.
+IF_STILL_SO = "public, no-cache"
 A_MOMENT = "public, max-age=1"
 # A body of so many bytes is read in a thread, so that nobody waits: 8 MiB of JSON take a second.
 LARGE = 256 * 1024
@@ -71,7 +72,7 @@ async def past_release(request: Request, worker: Worker) -> Response:
     current = await current_of(request, worker)
     version = _number(request.path_params["version"]) or 0
     if version == current.release.version:
-        return cached(request, current.signed, control=FOR_EVER)
+        return cached(request, current.signed, control=IF_STILL_SO)
     fingerprint = current.release.experiment.fingerprint
     found = await asyncio.to_thread(worker.store.release, fingerprint, version)
     if found is None:
@@ -79,7 +80,7 @@ async def past_release(request: Request, worker: Worker) -> Response:
     if version > current.release.version:  # another worker knows of it already
         await worker.ingest.refresh()
     signed = worker.key.sign(found.text, before=current.chain.before(version))
-    return cached(request, signed.to_json(), control=FOR_EVER)
+    return cached(request, signed.to_json(), control=IF_STILL_SO)
 
 
 @endpoint
@@ -90,9 +91,8 @@ async def chain(request: Request, worker: Worker) -> Response:
     hashes = [] if number is None else current.chain.block(number)
     if not hashes:
         raise RequestFailed(404, "there is no such block of releases")
-    # A block that will grow must never be older than the current release in the same cache.
-    control = FOR_EVER if len(hashes) == BLOCK else "no-cache"
-    return cached(request, block_to_json(hashes), control=control)
+    # It must never be older than the current release in the same cache.
+    return cached(request, block_to_json(hashes), control=IF_STILL_SO)
 
 
 @endpoint
@@ -170,8 +170,15 @@ async def health(request: Request, worker: Worker) -> Response:
 
 @endpoint
 async def ready(request: Request, worker: Worker) -> Response:
-    """Say whether reports can be stored just now."""
+    """Say whether reports can be stored just now, and will be counted."""
+    if worker.catalogue.behind:
+        raise RequestFailed(503, BEHIND, reason="database behind")
+    if worker.health.is_full:
+        await asyncio.to_thread(worker.store.check_room)
+        worker.health.is_full = False
     await asyncio.to_thread(worker.store.check)
+    for reason, trouble in worker.health.troubles().items():
+        raise RequestFailed(503, trouble, reason=reason)
     known = worker.catalogue.current
     if not all(each.fingerprint in known for each in worker.settings.experiments):
         raise RequestFailed(503, "the server is starting")
@@ -188,7 +195,8 @@ async def show_metrics(request: Request, worker: Worker) -> Response:
         }
     except StoreError:
         statuses = {}
-    text = await asyncio.to_thread(metrics.render, statuses)
+    troubles = set(worker.health.troubles()) | ({"behind"} if worker.catalogue.behind else set())
+    text = await asyncio.to_thread(metrics.render, statuses, troubles)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

@@ -15,8 +15,9 @@ import msgspec
 
 from sottovoce.server import metrics
 from sottovoce.server.catalogue import Catalogue
+from sottovoce.server.health import Health
 from sottovoce.server.store.store import Store
-from sottovoce.shared.errors import Rejection
+from sottovoce.shared.errors import Rejection, StoreDamaged, StoreFull
 from sottovoce.shared.wire import nonce_of
 
 # Reports that go into one commit, roughly: the last delivery may bring it above.
@@ -38,6 +39,16 @@ class Receipt(msgspec.Struct):
     refused: list[RefusedReport] = msgspec.field(default_factory=list)
 
 
+class Outcome(Receipt):
+    """A receipt before it is handed out. is_frozen: whether some can be counted by nobody now."""
+
+    is_frozen: bool = False
+
+    def receipt(self) -> Receipt:
+        """Return what is handed out."""
+        return Receipt(self.stored, self.repeated, self.refused)
+
+
 class TooMany(Exception):
     """More reports wait than the database can take soon."""
 
@@ -45,7 +56,10 @@ class TooMany(Exception):
 class Ingest:
     """Takes deliveries, and hands out receipts once they are stored."""
 
-    def __init__(self, store: Store, catalogue: Catalogue, *, most_waiting: int) -> None:
+    def __init__(
+        self, store: Store, catalogue: Catalogue, *, most_waiting: int, health: Health | None = None
+    ) -> None:
+        self._health = health or Health()
         self._store = store
         self._catalogue = catalogue
         self._most_waiting = most_waiting
@@ -82,8 +96,13 @@ class Ingest:
                         waits.set_exception(error)
                 continue
             for (_, waits), receipt in zip(deliveries, receipts, strict=True):
-                if not waits.done():  # it is when the client has gone
-                    waits.set_result(receipt)
+                if waits.done():  # it is when the client has gone
+                    continue
+                if receipt.is_frozen:
+                    text = "an experiment must be learned; this one is not, just now"
+                    waits.set_exception(StoreDamaged(text))
+                else:
+                    waits.set_result(receipt.receipt())
 
     async def refresh(self) -> None:
         """Look for new experiments and releases, in the thread that writes."""
@@ -104,10 +123,11 @@ class Ingest:
             self._bell.clear()
         return deliveries
 
-    def _commit(self, deliveries: Sequence[Sequence[bytes]]) -> list[Receipt]:
+    def _commit(self, deliveries: Sequence[Sequence[bytes]]) -> list[Outcome]:
         """Check and store; what was refused is in no log, database or message."""
         begun = perf_counter()
-        receipts = [Receipt() for _ in deliveries]
+        frozen = self._health.frozen
+        receipts = [Outcome() for _ in deliveries]
         places = [(d, i) for d, delivery in enumerate(deliveries) for i in range(len(delivery))]
         reports = [report for delivery in deliveries for report in delivery]
         for checked in self._catalogue.check(reports):
@@ -120,8 +140,19 @@ class Ingest:
                     receipts[d].refused.append(RefusedReport(index, refusal))
             if not good:
                 continue
+            if checked.experiment in frozen:
+                # What nobody can count is not acknowledged: the client keeps it.
+                for each in good:
+                    receipts[places[each][0]].is_frozen = True
+                continue
             bodies = [(nonce_of(reports[each]), reports[each]) for each in good]
-            stored = self._store.append(checked.experiment, bodies)
+            published = self._catalogue.newest(checked.experiment)
+            try:
+                stored = self._store.append(checked.experiment, bodies, published=published)
+            except StoreFull:
+                self._health.is_full = True
+                raise
+            self._health.is_full = False
             for each, is_new in zip(good, stored, strict=True):
                 receipt = receipts[places[each][0]]
                 if is_new:

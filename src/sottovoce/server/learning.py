@@ -17,6 +17,7 @@ from sottovoce.server import following
 from sottovoce.server.amendments import text_of
 from sottovoce.server.diagnosis import DiagnosisCache
 from sottovoce.server.following import learn, pieces, stretches, take
+from sottovoce.server.health import Pulse
 from sottovoce.server.retention import Retention, begin, last_hash
 from sottovoce.server.status import Snapshot
 from sottovoce.server.store.store import LearnerSession, LoggedAmendment, LoggedRelease, Store
@@ -54,6 +55,12 @@ class ExperimentLearner:
         self._saved_at = time.monotonic()
         self._snapshot_at = 0.0
         self._snapshot_position = -1
+
+    @property
+    def published(self) -> tuple[int, str]:
+        """The newest release that is in the database: its version and its text."""
+        release = self._learner.release()
+        return release.version, wire.release_to_json(release)
 
     def poll(self) -> bool:
         """Count what is new in the log and publish what follows; say whether there was any."""
@@ -190,11 +197,15 @@ def _has_taken(learner: Learner, logged: Sequence[LoggedAmendment], *, position:
 class LearnerPool:
     """The learners of all experiments of a database that this process could get hold of."""
 
-    def __init__(self, store: Store, *, keep: timedelta | None = None) -> None:
+    def __init__(
+        self, store: Store, *, keep: timedelta | None = None, pulse: Pulse | None = None
+    ) -> None:
         self._store = store
         self._keep = keep
+        self._pulse = pulse or Pulse(None)
         self._learners: dict[str, ExperimentLearner] = {}
-        self._failed: set[str] = set()
+        self._failed: dict[str, str] = {}
+        self._published: dict[str, tuple[int, str]] = {}
         self._looked = -LOOK_EVERY
         self._warned = ""
 
@@ -207,6 +218,9 @@ class LearnerPool:
         for fingerprint, learner in list(self._learners.items()):
             with self._others_go_on(fingerprint, let_go=learner.abandon):
                 has_counted |= learner.poll()
+                self._published[fingerprint] = learner.published
+                self._pulse.beat()
+        self._pulse.beat()
         return has_counted
 
     def close(self) -> None:
@@ -241,10 +255,20 @@ class LearnerPool:
             if session is None:
                 continue
             with self._others_go_on(fingerprint, let_go=session.close):
+                session.on_read = self._pulse.beat
+                self._check_published(session, fingerprint)
                 experiment = Experiment.from_table(json.loads(text))
                 learner = ExperimentLearner(session, experiment, keep=self._keep)
                 self._learners[fingerprint] = learner
                 logger.info("learning %s", fingerprint)
+
+    def _check_published(self, session: LearnerSession, fingerprint: str) -> None:
+        """Refuse a database that has lost what this process has published or read there."""
+        version, text = self._published.get(fingerprint, (0, ""))
+        there = session.releases(after=version - 1)[:1] if version else []
+        if version and [(each.version, each.text) for each in there] != [(version, text)]:
+            hint = "put the database back, or see sottovoce restore --declared"
+            raise StoreDamaged(f"the database must have release {version}, which it had; {hint}")
 
     def _warn(self, text: str) -> None:
         if text != self._warned:  # once, however long it lasts
@@ -268,17 +292,23 @@ class LearnerPool:
             is_foreseen = isinstance(error, SottovoceError)
             text = "experiment %s cannot be learned: %s"
             logger.error(text, fingerprint, error, exc_info=not is_foreseen)
-            self._failed.add(fingerprint)
+            self._failed[fingerprint] = str(error) if is_foreseen else type(error).__name__
+            self._pulse.failed(self._failed)
 
 
 def learn_until(
-    stopped: Callable[[], bool], store: Store, *, keep: timedelta | None = None
+    stopped: Callable[[], bool],
+    store: Store,
+    *,
+    keep: timedelta | None = None,
+    pulse: Pulse | None = None,
 ) -> None:
     """Learn until told to stop. Whatever happens to the database, try again.
 
-    keep: for how long reports are kept; None to keep all.
+    keep: for how long reports are kept; None to keep all. pulse: takes its signs of life.
     """
-    pool = LearnerPool(store, keep=keep)
+    pulse = pulse or Pulse(None)
+    pool = LearnerPool(store, keep=keep, pulse=pulse)
     pause = SHORTEST_PAUSE
     is_set_up = False
     trouble = ""
@@ -299,6 +329,7 @@ def learn_until(
         else:
             trouble = ""
             pause = SHORTEST_PAUSE if has_counted else min(1.5 * pause, LONGEST_PAUSE)
+        pulse.beat()  # also while the database is away: that is not for a new learner to mend
         if not has_counted:
             time.sleep(pause)
     pool.close()

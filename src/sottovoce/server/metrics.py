@@ -6,7 +6,7 @@ PROMETHEUS_MULTIPROC_DIR names, and whichever is asked adds them up.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from operator import attrgetter
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
@@ -39,6 +39,7 @@ EXPERIMENT_GAUGES = (
     ("stored", "stored", "Reports in the log."),
     ("learned", "learned", "Reports that the learner has counted."),
     ("release", "release.version", "The newest release."),
+    ("restores", "restores", "How often the server was restored, and went on in a new branch."),
     ("bins", "bins", "Bins of the newest release."),
     ("settled_bins", "settled_bins", "Bins with one arm left."),
     ("late_reports", "counts.late_reports", "Counted reports that were made for an older release."),
@@ -53,6 +54,11 @@ SOURCE_GAUGES = (
     ("effective_users", "Reports of target users that would have said as much."),
     ("harmful", "1 if an auxiliary population seems to mislead."),
 )
+
+
+TROUBLES = ("behind", "frozen", "lagging", "hung", "full")
+"""What can be wrong with a server: the database has lost what it had; an experiment cannot be
+learned; nobody learns it; the learner gives no sign of life; the disk is full."""
 
 
 class _Statuses(Collector):
@@ -75,10 +81,26 @@ class _Statuses(Collector):
             yield gauge
 
 
-def render(statuses: Mapping[str, ExperimentStatus]) -> bytes:
-    """Write all metrics in Prometheus's text format. statuses: by the experiment's fingerprint."""
+class _Troubles(Collector):
+    def __init__(self, troubles: Collection[str]) -> None:
+        self._troubles = troubles
+
+    def collect(self) -> Iterable[Metric]:
+        text = "1 for what is wrong with the server."
+        gauge = GaugeMetricFamily("sottovoce_trouble", text, labels=["kind"])
+        for kind in TROUBLES:
+            gauge.add_metric([kind], kind in self._troubles)
+        yield gauge
+
+
+def render(statuses: Mapping[str, ExperimentStatus], troubles: Collection[str] = ()) -> bytes:
+    """Write all metrics in Prometheus's text format.
+
+    statuses: by the experiment's fingerprint. troubles: the kinds of what is wrong.
+    """
     where = CollectorRegistry()
     where.register(_Statuses(statuses))
+    where.register(_Troubles(troubles))
     if os.environ.get(FOLDER):
         MultiProcessCollector(where)  # type: ignore[no-untyped-call]  # it has no types
         return generate_latest(where)

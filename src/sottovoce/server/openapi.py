@@ -4,7 +4,7 @@ from importlib.metadata import version
 from typing import Any
 
 from sottovoce.server.settings import ServerSettings
-from sottovoce.shared.amendment import ARCHIVED, KINDS, PAUSED, RUNNING, STOPPED
+from sottovoce.shared.amendment import ARCHIVED, KINDS, PAUSED, RESTORE, RUNNING, STOPPED
 from sottovoce.shared.methods import method_names
 from sottovoce.shared.wire import WIRE_VERSION
 
@@ -16,7 +16,7 @@ ERRORS = {
     403: "This is not the administrator's token.",
     404: "The experiment, the population or the release is unknown.",
     408: "The body took too long to arrive.",
-    409: "The experiment cannot be amended so in its state, or was amended meanwhile.",
+    409: "The experiment cannot be amended so just now; or the release of a report was lost.",
     410: "The experiment is archived.",
     413: "The body is too large.",
     415: "The body is of another type.",
@@ -76,7 +76,7 @@ def _reports(most: int) -> Json:
     one = _operation(
         "Store one report.",
         _ref("Receipt"),
-        errors=(404, 410, *_BODY),
+        errors=(404, 409, 410, *_BODY),
         description="Answered once the report is durably stored. A report that is sent"
         " again is not counted again.",
         requestBody=_report_body(_ref("Report")),
@@ -317,13 +317,17 @@ def _amendment(**more: Json) -> Json:
     """Describe what an amendment says; ``after`` may be left out."""
     name = {"type": "string", "minLength": 1}
     cap = {"type": "number", "exclusiveMinimum": 0, "maximum": 0.5}
-    said = {"kind": {"enum": list(KINDS)}, "by": name, **more}
     about = {"arm": name, "horizon": _whole(1, 2**53), "cap": cap}
+    said = {"kind": {"enum": list(KINDS)}, "by": name, **more}
+    if "after" not in more:  # it was made, perhaps by a restore
+        said["kind"] = {"enum": [*KINDS, RESTORE]}
+        about |= {"release": _VERSIONS, "link": _HASH, "branch": _TEXT}
     return _closed({**said, **about}, optional=(*about, "after"))
 
 
 def _schemas() -> Json:
     state = {"enum": [RUNNING, PAUSED, STOPPED, ARCHIVED]}
+    of: Json = {"experiment": _FINGERPRINT, "name": _TEXT, "state": state}
     experiment: Json = {
         "experiment": _FINGERPRINT,
         "name": _TEXT,
@@ -376,15 +380,10 @@ def _schemas() -> Json:
             position={"type": ["integer", "null"], "minimum": 0},
             release={"type": ["integer", "null"], "minimum": 1},
         ),
-        "Amendments": _object(
-            experiment=_FINGERPRINT, name=_TEXT, state=state, amendments=_list(_ref("Entry"))
-        ),
+        "Amendments": _object(**of, amendments=_list(_ref("Entry"))),
         "Status": _object(
-            experiment=_FINGERPRINT,
-            name=_TEXT,
-            state=state,
-            stored=_COUNT,
-            learned=_COUNT,
+            **of,
+            **dict.fromkeys(("stored", "learned", "restores"), _COUNT),
             retired=_list(_TEXT),
             amendments=_list(_ref("Entry")),
         ),

@@ -10,6 +10,7 @@ import gc
 import logging
 import multiprocessing
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -17,10 +18,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 
+from sottovoce.server.health import HANGS_AFTER, Pulse, silence
 from sottovoce.server.settings import ServerSettings
 from sottovoce.shared.errors import SottovoceError
 
@@ -35,6 +38,9 @@ LONGEST_PAUSE = 10.0
 GRACE = 10.0
 # Seconds to wait for a port that is in use: the workers of a killed server free it in a moment.
 PATIENCE = 10.0
+
+# How the folder of a run is called; the number of the process that serves follows.
+FOLDER = "sottovoce-run-"
 
 _spawn = multiprocessing.get_context("spawn")
 
@@ -90,8 +96,10 @@ def serve(
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopped.set())
-    with tempfile.TemporaryDirectory(prefix="sottovoce-") as metrics:
-        processes = [_Supervised("learner", _learn, (settings,))]
+    clean_up()
+    with tempfile.TemporaryDirectory(prefix=f"{FOLDER}{os.getpid()}-") as metrics:
+        settings = replace(settings, folder=Path(metrics))
+        processes = [_Supervised("learner", _learn, (settings,), signs=Path(metrics))]
         processes += [
             _Supervised(f"worker {n + 1}", _work, (settings, listening, metrics))
             for n in range(workers)
@@ -106,12 +114,40 @@ def serve(
             listening.close()
 
 
+def clean_up() -> None:
+    """Remove the folders of servers that were killed: nobody has their number any more."""
+    for path in Path(tempfile.gettempdir()).glob(f"{FOLDER}*-*"):
+        number = path.name.removeprefix(FOLDER).partition("-")[0]
+        if number.isdigit() and not _runs(int(number)):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _runs(number: int) -> bool:
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is somebody else's
+        return True
+    return True
+
+
 class _Supervised:
-    """A process that is started again whenever it ends."""
+    """A process that is started again whenever it ends.
+
+    signs: the folder where it gives signs of life; one that does not is killed.
+    """
 
     def __init__(
-        self, name: str, target: Callable[..., None], arguments: tuple[object, ...]
+        self,
+        name: str,
+        target: Callable[..., None],
+        arguments: tuple[object, ...],
+        *,
+        signs: Path | None = None,
+        hangs_after: float = HANGS_AFTER,
     ) -> None:
+        self._signs, self._hangs_after = signs, hangs_after
         self.process: BaseProcess | None = None
         self._name = name
         self._target = target
@@ -121,6 +157,10 @@ class _Supervised:
 
     def check(self) -> None:
         """Start it when it is due; notice when it has ended."""
+        if self.process is not None and self._hangs():
+            logger.warning("the %s gives no sign of life, and is replaced", self._name)
+            self.process.kill()
+            self.process.join()
         if self.process is not None and not self.process.is_alive():
             self._ended(self.process.exitcode)
         if self.process is None and time.monotonic() >= self._due:
@@ -128,6 +168,12 @@ class _Supervised:
                 self._start()
             except OSError as error:  # no more processes, or no memory: there may be some later
                 self._later(f"cannot be started ({error})", pause=LONGEST_PAUSE)
+
+    def _hangs(self) -> bool:
+        """Say whether it has given no sign of life for long, by its last one and by its start."""
+        if self._signs is None or time.monotonic() - self._begun <= self._hangs_after:
+            return False
+        return silence(self._signs) > self._hangs_after
 
     def _start(self) -> None:
         # A daemon: a supervisor that fails ends without waiting for it.
@@ -199,7 +245,9 @@ def _learn(settings: ServerSettings) -> None:
     from sottovoce.server.learning import learn_until
     from sottovoce.server.store.store import Store
 
-    learn_until(stopping.is_set, Store.open(settings.database), keep=settings.keep_reports)
+    store, pulse = Store.open(settings.database), Pulse(settings.folder)
+    pulse.beat()
+    learn_until(stopping.is_set, store, keep=settings.keep_reports, pulse=pulse)
 
 
 def _begin() -> None:

@@ -17,6 +17,10 @@ class ServerSettings:
     key: the PEM file with the signing key.
     token: what an administrator has to show.
     experiments: those that begin when the server does.
+    new_key: whether the key may be another one than has signed so far.
+    folder: of this run, where the learner gives signs of life; None where nobody looks.
+    answer_within: seconds after which a request is told to come later, if the database does not
+        answer; the time that a body takes to arrive does not count.
     keep_reports: for how long reports are kept, in whole days; None to keep all.
     most_waiting: how many bytes of reports may wait for the database before others have to come
         later.
@@ -30,6 +34,9 @@ class ServerSettings:
     key: Path
     token: str
     experiments: tuple[Experiment, ...] = ()
+    new_key: bool = False
+    folder: Path | None = None
+    answer_within: float = 8.0
     keep_reports: timedelta | None = None
     most_waiting: int = 32 * MEBIBYTE
     most_bytes: int = 8 * MEBIBYTE

@@ -18,6 +18,7 @@ from sottovoce.estimate.method import CellEstimate
 from sottovoce.server.amendments import document_of
 from sottovoce.server.diagnosis import DiagnosisSummary
 from sottovoce.server.store.log import LoggedAmendment
+from sottovoce.shared.amending import restores_of
 from sottovoce.shared.errors import StoreDamaged
 from sottovoce.shared.experiment import TARGET
 from sottovoce.shared.release import Release
@@ -121,6 +122,11 @@ class ExperimentStatus:
         return len(self.release.bins)
 
     @property
+    def restores(self) -> int:
+        """How often the server has lost its newest releases, and gone on in a new branch."""
+        return len(restores_of(self.release.experiment))
+
+    @property
     def settled_bins(self) -> int:
         """How many of them have one arm left."""
         return self.bins - len(self.release.contested)
@@ -150,6 +156,7 @@ class ExperimentStatus:
             "stored": self.stored,
             "learned": self.learned,
             **(asdict(status) if status else {}),
+            "restores": self.restores,
             "retired": [experiment.arms[k] for k in sorted(experiment.retired)],
             "amendments": list(map(entry_of, self.amendments)),
         }

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 from sottovoce.estimate.learner import Learner
 from sottovoce.server.catalogue import Catalogue
+from sottovoce.server.health import Health
 from sottovoce.server.ingest import Ingest
 from sottovoce.server.keys import SigningKey
+from sottovoce.server.marks import Marks
 from sottovoce.server.settings import ServerSettings
 from sottovoce.server.store.store import Store
 from sottovoce.shared import wire
@@ -22,6 +24,8 @@ class Worker:
     store: Store
     catalogue: Catalogue
     ingest: Ingest
+    health: Health
+    marks: Marks
 
     @classmethod
     def open(cls, settings: ServerSettings) -> "Worker":
@@ -29,12 +33,15 @@ class Worker:
         key = SigningKey.read(settings.key)
         store = Store.open(settings.database)
         catalogue = Catalogue(store, key)
-        ingest = Ingest(store, catalogue, most_waiting=settings.most_waiting)
-        return cls(settings, key, store, catalogue, ingest)
+        health = Health(settings.folder)
+        ingest = Ingest(store, catalogue, most_waiting=settings.most_waiting, health=health)
+        marks = Marks(settings.key, settings.database)
+        return cls(settings, key, store, catalogue, ingest, health, marks)
 
     def set_up(self) -> None:
         """Bring the schema up to date, and begin the experiments of the settings."""
         self.store.migrate()
+        self.store.note_signer(self.key.id, is_new=self.settings.new_key)
         for experiment in self.settings.experiments:
             self.add(experiment)
 
@@ -43,6 +50,12 @@ class Worker:
         first = wire.release_to_json(Learner(experiment).release())
         text = canonical_json(experiment.to_table()).decode()
         return self.store.add_experiment(experiment.fingerprint, text, first)
+
+    def look(self) -> None:
+        """Note what is published, and whether the learner gets on."""
+        progress = self.store.progress()
+        self.health.look(progress)
+        self.marks.note(self.catalogue.marks(progress))
 
     def close(self) -> None:
         """End the thread that writes, and close the database."""

@@ -10,6 +10,7 @@ continue those that it has seen.
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import zip_longest
 from typing import Any
 
 from sottovoce.shared.amendment import (
@@ -21,6 +22,7 @@ from sottovoce.shared.amendment import (
     MOST_ARMS,
     PAUSE,
     PAUSED,
+    RESTORE,
     RESUME,
     RETIRE_ARM,
     RUNNING,
@@ -74,14 +76,29 @@ def after_amendments(first: Experiment, amendments: Iterable[Amendment]) -> Expe
 def continues(now: Experiment, before: Experiment) -> bool:
     """Say whether what holds now is what held before, with all of its amendments and perhaps more.
 
-    No amendment changes the first form, in which ε, the populations and the features are.
+    No amendment changes the first form, in which ε, the populations and the features are. A server
+    that was restored may have lost the newest amendments; it has to say so by a RESTORE.
     """
-    is_the_same = now.first_form == before.first_form
-    return is_the_same and now.amendments[: len(before.amendments)] == before.amendments
+    if now.first_form != before.first_form:
+        return False
+    first = first_news(now, before)
+    is_the_same = now.amendments[: len(before.amendments)] == before.amendments
+    return is_the_same or (first is not None and first.kind == RESTORE)
+
+
+def first_news(now: Experiment, before: Experiment) -> Amendment | None:
+    """Return the first amendment of now that those of before do not have in its place."""
+    places = zip_longest(now.amendments, before.amendments)
+    return next((ours for ours, theirs in places if ours != theirs), None)
+
+
+def restores_of(experiment: Experiment) -> tuple[Amendment, ...]:
+    """Return how often the server has lost its newest releases, and where it went on."""
+    return tuple(each for each in experiment.amendments if each.kind == RESTORE)
 
 
 def kinds_in(state: str) -> frozenset[str]:
-    """Return the kinds of amendments that may come to an experiment in a state."""
+    """Return the kinds of amendments that an operator may ask for in a state."""
     return {
         RUNNING: frozenset(KINDS) - {RESUME},
         PAUSED: frozenset(KINDS) - {PAUSE},
@@ -99,11 +116,21 @@ def _check_order(experiment: Experiment, amendment: Amendment) -> None:
         last = experiment.amendments[-1].made
         raise ExperimentError(must("an amendment", f"not be older than {last}", amendment.made))
     state, allowed = experiment.state, kinds_in(experiment.state)
-    if amendment.kind not in allowed:
+    if amendment.kind == RESTORE and state != ARCHIVED:
+        _check_restore(experiment, amendment)
+    elif amendment.kind not in allowed:
         rule = f"be one of {sorted(allowed)}" if allowed else "not come any more"
         raise ExperimentError(
             must(f"an amendment to an experiment that is {state}", rule, repr(amendment.kind))
         )
+
+
+def _check_restore(experiment: Experiment, amendment: Amendment) -> None:
+    """Check that a server goes on from a later release than the last time that it was restored."""
+    for last in restores_of(experiment)[-1:]:
+        if (amendment.release or 0) <= (last.release or 0) or amendment.branch == last.branch:
+            rule = f"name a release after {last.release}, and a branch of its own"
+            raise ExperimentError(must("a restore", rule, amendment.release))
 
 
 def _with_arm(experiment: Experiment, arm: str) -> Experiment:

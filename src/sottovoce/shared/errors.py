@@ -16,6 +16,7 @@ SottovoceError
 ├── PolicyError         a policy that cannot be read, or not be exported
 ├── StoreError          the server's database cannot be used just now
 │   ├── StoreDamaged    what the database holds does not follow from its log
+│   ├── StoreBehind     the database has lost what it had, and nothing was stored
 │   └── StoreFull       the database has no room left, and nothing was stored
 ├── Refused             a message that was not taken, with its ``Rejection``
 │   ├── ReportRejected  a report that cannot be counted
@@ -125,6 +126,10 @@ class StoreDamaged(StoreError):
     """What the database holds does not follow from its log."""
 
 
+class StoreBehind(StoreError):
+    """The database is older than what was published from it, and nothing was stored."""
+
+
 class StoreFull(StoreError):
     """The database has no room left, and nothing was stored."""
 
@@ -141,6 +146,7 @@ class Rejection(Enum):
     """Why a report was not counted; a server counts each by its value."""
 
     UNKNOWN_RELEASE = "unknown release"
+    LOST_RELEASE = "lost release"
     UNKNOWN_POPULATION = "unknown population"
     UNKNOWN_QUESTION = "unknown question"
     WRONG_LENGTH = "wrong length"
@@ -150,6 +156,11 @@ class Rejection(Enum):
     TRUNCATED = "truncated"
     NEWER_WIRE = "newer wire version"
     ARCHIVED = "archived"
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same report may be taken later: the server cannot read it yet, or lost it."""
+        return self in (Rejection.UNKNOWN_RELEASE, Rejection.LOST_RELEASE, Rejection.NEWER_WIRE)
 
 
 class Refused(SottovoceError):

@@ -15,7 +15,8 @@ the key has told two histories.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -124,11 +125,17 @@ def next_link(link: bytes, hashed: bytes) -> bytes:
     return hashlib.sha256(link + hashed).digest()
 
 
-def last_link(link: bytes, hashes: Iterable[bytes]) -> bytes:
-    """Return the link after several versions."""
+def links_after(link: bytes, hashes: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield a link, and those of the versions that follow it."""
+    yield link
     for hashed in hashes:
         link = next_link(link, hashed)
-    return link
+        yield link
+
+
+def last_link(link: bytes, hashes: Iterable[bytes]) -> bytes:
+    """Return the link after several versions."""
+    return deque(links_after(link, hashes), maxlen=1)[0]
 
 
 def block_of(version: int) -> int:

@@ -204,6 +204,7 @@ class _Run:
             stored=self.link.taken - self.link.repeated,
             repeated=self.link.repeated,
             refused=dict(self.link.refused),
+            put_off=dict(self.link.put_off),
         )
 
 

@@ -24,7 +24,7 @@ import hashlib
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass
 from os import PathLike
@@ -96,8 +96,11 @@ class Journal(Reports):
     """
 
     # All reports are of one experiment.
-    _oldest = "SELECT number, report FROM waiting ORDER BY number LIMIT :limit"
-    _count = "SELECT count(*) FROM waiting"
+    _oldest = (
+        "SELECT number, report FROM waiting WHERE number NOT IN (SELECT number FROM temp.off)"
+        " ORDER BY number LIMIT :limit"
+    )
+    _count = "SELECT count(*) FROM waiting WHERE number NOT IN (SELECT number FROM temp.off)"
 
     def __init__(self, path: str | PathLike[str], *, pins: Pins) -> None:
         self.path = Path(path)
@@ -113,6 +116,7 @@ class Journal(Reports):
                 self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
                 self._database.execute("BEGIN EXCLUSIVE")
                 self._database.execute("COMMIT")
+                self._database.execute("CREATE TEMP TABLE off (number INTEGER PRIMARY KEY)")
                 made_for = [Pins(*row) for row in self._database.execute("SELECT * FROM pinned")]
             if made_for != [pins]:
                 known = _names(made_for[0]) if made_for else "some experiment"
@@ -158,6 +162,12 @@ class Journal(Reports):
                 rule = f"say that {before} rows are done"
                 raise OutboxError(must(self._what, rule, "something else"))
             database.executemany("INSERT INTO waiting (report) VALUES (?)", new)
+
+    def put_off(self, numbers: Sequence[int], *, seconds: float) -> None:
+        """Offer reports again in the next run with this journal."""
+        with self.transaction() as database:
+            rows = [(number,) for number in numbers]
+            database.executemany("INSERT OR IGNORE INTO temp.off VALUES (?)", rows)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

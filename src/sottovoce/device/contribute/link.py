@@ -126,6 +126,7 @@ class Link:
         self.taken = 0
         self.repeated = 0
         self.refused: Counter[str] = Counter()
+        self.put_off: Counter[str] = Counter()
 
     def release(self) -> Release:
         """Return the newest release, verified, and never an older one than before.
@@ -135,8 +136,7 @@ class Link:
         self._success = self._clock.now()
         while True:
             try:
-                followed = None if self._known is None else self._known.point
-                newest = run(self._releases.newest(followed), self._answer)
+                newest = run(self._releases.newest(self._known), self._answer)
             except TransportError:
                 response = self._releases.answer
                 if response is not None and response.status in _NOT_HERE:
@@ -181,6 +181,7 @@ class Link:
                 self._wait()
             waiting = left
         self.refused += sender.refused
+        self.put_off += sender.put_off
         self.repeated += sender.repeated
 
     def wait_for_learner(self) -> None:

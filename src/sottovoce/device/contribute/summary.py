@@ -6,7 +6,7 @@ anything is sent. The file's bytes and the experiment are pinned, so each run fi
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sottovoce.device.contribute.rows import Judge
@@ -82,6 +82,8 @@ class Contribution:
     waited: how many reports an earlier run had made, and this one sent.
     stored, repeated, refused: what the server said of these reports. It had the repeated ones
         already, from a run that was stopped before the answer came.
+    put_off: how many the server cannot read now, by reason: the next run with this journal offers
+        them again.
     """
 
     experiment: str
@@ -94,6 +96,7 @@ class Contribution:
     stored: int
     repeated: int
     refused: dict[str, int]
+    put_off: dict[str, int] = field(default_factory=dict)
 
 
 def survey(source: Source, judge: Judge, *, on_refusal: OnRefusal, progress: OnProgress) -> Survey:
@@ -151,6 +154,11 @@ def describe(done: Contribution, *, only_check: bool = False) -> list[str]:
         + (f" and had {done.repeated} already." if done.repeated else ".")
     )
     lines += [f"The server refused {count}: {reason}." for reason, count in done.refused.items()]
+    lines += [
+        f"The server cannot read {count} now: {reason}. They stay in the journal; send them again"
+        " later."
+        for reason, count in done.put_off.items()
+    ]
     return lines
 
 

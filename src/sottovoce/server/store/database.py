@@ -13,7 +13,7 @@ from typing import ClassVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from sottovoce.shared.errors import StoreError
+from sottovoce.shared.errors import StoreBehind, StoreError, must
 
 # How long to wait for a lock that another transaction holds.
 PATIENCE_SECONDS = 30
@@ -29,6 +29,14 @@ class LearnerLock:
 
 class DuplicateNonce(StoreError):
     """A nonce is in the log already; nothing was written."""
+
+
+def check_published(newest: int | None, *, published: int) -> None:
+    """Refuse a database that has gone back: its newest version is older than one that was read."""
+    if (newest or 0) < published:
+        hint = "see sottovoce restore --declared"
+        rule = f"have release {published}, which it had"
+        raise StoreBehind(must("the database", rule, f"only {newest or 0}", hint=hint))
 
 
 class Database(ABC):
@@ -50,11 +58,17 @@ class Database(ABC):
 
     @abstractmethod
     def append(
-        self, connection: Connection, fingerprint: str, reports: Sequence[tuple[bytes, bytes]]
+        self,
+        connection: Connection,
+        fingerprint: str,
+        reports: Sequence[tuple[bytes, bytes]],
+        *,
+        published: int,
     ) -> None:
         """Write reports (nonce, body) to the end of a log; raise DuplicateNonce if one is in it.
 
-        Nobody else appends to it until the transaction ends.
+        Nobody else appends to it until the transaction ends. published: a version that the database
+        must have; raise StoreBehind if it does not.
         """
 
     @abstractmethod

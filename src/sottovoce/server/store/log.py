@@ -46,6 +46,14 @@ class LoggedAmendment:
 
 
 @dataclass(frozen=True, slots=True)
+class Story:
+    """What the learner has made of the reports up to a position."""
+
+    releases: tuple[LoggedRelease, ...]
+    amendments: tuple[LoggedAmendment, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Fold:
     """Reports that were folded into the learner's sums.
 
@@ -141,6 +149,30 @@ class ExperimentLog:
             raise StoreDamaged(
                 must("an amendment", "wait as it was read until it is taken", "another")
             )
+
+    def drop_waiting(self) -> None:
+        """Forget the amendments that wait."""
+        query = "DELETE FROM amendment WHERE experiment = :experiment AND position IS NULL"
+        self._execute(query)
+
+    def story(self, *, until: int) -> "Story":
+        """Return the releases up to a position, and the amendments that are in them."""
+        releases = self.releases_until(until, after=0)
+        last = releases[-1].version if releases else 0
+        taken = [each for each in self.amendments() if (each.version or last + 1) <= last]
+        return Story(tuple(releases), tuple(taken))
+
+    def catch_up(self, story: "Story") -> None:
+        """Add what is new in a story, and the places of amendments that still wait here."""
+        newest = self.newest()
+        for release in story.releases:
+            if release.version > newest:
+                self.add_release(release)
+        taken = {each.number for each in self.amendments() if not each.waits}
+        for amendment in story.amendments:
+            if amendment.number not in taken:
+                self.add_amendment(amendment.number, amendment.text)
+                self.note_amendment(amendment)
 
     def latest(self, table: LatestText) -> tuple[int, str] | None:
         """Return the newest text of a kind, and the position of the log that it follows from."""

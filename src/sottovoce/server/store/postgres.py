@@ -7,7 +7,13 @@ import psycopg
 from psycopg.errors import DiskFull, UniqueViolation
 from sqlalchemy import URL, Connection, create_engine, event, text
 
-from sottovoce.server.store.database import PATIENCE_SECONDS, Database, DuplicateNonce, LearnerLock
+from sottovoce.server.store.database import (
+    PATIENCE_SECONDS,
+    Database,
+    DuplicateNonce,
+    LearnerLock,
+    check_published,
+)
 from sottovoce.server.store.log import must_exist
 from sottovoce.shared.errors import StoreError, StoreFull
 
@@ -37,7 +43,10 @@ ADDRESS = {
 # More reports than these are copied in, which is what PostgreSQL is fastest at.
 FEW = 500
 
-LOCKED = "SELECT id FROM experiment WHERE fingerprint = %s FOR NO KEY UPDATE"
+LOCKED = """
+SELECT id, (SELECT max(version) FROM release WHERE experiment = id)
+FROM experiment WHERE fingerprint = %s FOR NO KEY UPDATE
+"""
 END = """
 SELECT coalesce(max(position), 0) FROM report
 WHERE experiment = (SELECT id FROM experiment WHERE fingerprint = %s)
@@ -97,7 +106,12 @@ class Postgres(Database):
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock, 0)"), {"lock": LOCK})
 
     def append(
-        self, connection: Connection, fingerprint: str, reports: Sequence[tuple[bytes, bytes]]
+        self,
+        connection: Connection,
+        fingerprint: str,
+        reports: Sequence[tuple[bytes, bytes]],
+        *,
+        published: int,
     ) -> None:
         """Lock the experiment's row, then write. Few reports need one trip to the server.
 
@@ -105,19 +119,23 @@ class Postgres(Database):
         whoever appended before has committed. Only those who append wait for each other: a release
         may be published meanwhile.
         """
-        driver = _driver(connection)
+        driver = driver_of(connection)
         ordered = sorted(reports)
         if len(ordered) <= FEW:
             nonces, bodies = ([*each] for each in zip(*ordered, strict=True))
             with driver.pipeline():
                 locked = driver.execute(LOCKED, (fingerprint,))
                 driver.execute(APPENDED, (nonces, bodies, fingerprint))
-            must_exist((locked.fetchone() or (None,))[0], fingerprint)
+            found, newest = locked.fetchone() or (None, 0)
+            must_exist(found, fingerprint)
+            check_published(newest, published=published)
             return
         with driver.pipeline():
             locked = driver.execute(LOCKED, (fingerprint,))
             end = driver.execute(END, (fingerprint,))
-        experiment = must_exist((locked.fetchone() or (None,))[0], fingerprint)
+        found, newest = locked.fetchone() or (None, 0)
+        experiment = must_exist(found, fingerprint)
+        check_published(newest, published=published)
         after = (end.fetchone() or (0,))[0]
         columns = "report (experiment, position, nonce, body)"
         with (
@@ -132,7 +150,7 @@ class Postgres(Database):
         self, connection: Connection, fingerprint: str, nonces: Sequence[bytes]
     ) -> set[bytes]:
         """Ask for all at once, when it is our turn."""
-        driver = _driver(connection)
+        driver = driver_of(connection)
         with driver.pipeline():
             driver.execute(LOCKED, (fingerprint,))
             found = driver.execute(KNOWN, (fingerprint, list(nonces)), binary=True)
@@ -192,7 +210,8 @@ def _settle(connection: psycopg.Connection[Any], _record: object) -> None:
     connection.commit()
 
 
-def _driver(connection: Connection) -> psycopg.Connection[Any]:
+def driver_of(connection: Connection) -> psycopg.Connection[Any]:
+    """Return the connection below SQLAlchemy's."""
     driver: psycopg.Connection[Any] | None = connection.connection.driver_connection
     if driver is None:
         raise psycopg.OperationalError("the connection is closed")

@@ -38,12 +38,17 @@ def migrate(database: Database) -> None:
         check(connection)
 
 
+def newest() -> int:
+    """Return the version of the schema that this code knows."""
+    return max(_migrations())
+
+
 def check(connection: Connection) -> None:
     """Refuse a schema that is not this code's."""
-    applied, newest = _applied(connection), max(_migrations())
-    if applied != newest:
-        rule = f"have version {newest} of the schema"
-        hint = "upgrade sottovoce" if applied > newest else "migrate it"
+    applied = _applied(connection)
+    if applied != newest():
+        rule = f"have version {newest()} of the schema"
+        hint = "upgrade sottovoce" if applied > newest() else "migrate it"
         raise StoreError(f"{must('the database', rule, applied)}: {hint}")
 
 

@@ -11,7 +11,13 @@ from typing import Any
 from sqlalchemy import Connection, QueuePool, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 
-from sottovoce.server.store.database import PATIENCE_SECONDS, Database, DuplicateNonce, LearnerLock
+from sottovoce.server.store.database import (
+    PATIENCE_SECONDS,
+    Database,
+    DuplicateNonce,
+    LearnerLock,
+    check_published,
+)
 from sottovoce.server.store.log import ExperimentLog, must_exist
 from sottovoce.shared.errors import StoreError, StoreFull, must
 
@@ -32,7 +38,8 @@ SETTINGS = (
 ROWS_AT_ONCE = 250
 
 END = """
-SELECT id, coalesce((SELECT max(position) FROM report WHERE experiment = id), 0)
+SELECT id, coalesce((SELECT max(position) FROM report WHERE experiment = id), 0),
+    (SELECT max(version) FROM release WHERE experiment = id)
 FROM experiment WHERE fingerprint = ?
 """
 
@@ -82,12 +89,18 @@ class Sqlite(Database):
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
 
     def append(
-        self, connection: Connection, fingerprint: str, reports: Sequence[tuple[bytes, bytes]]
+        self,
+        connection: Connection,
+        fingerprint: str,
+        reports: Sequence[tuple[bytes, bytes]],
+        *,
+        published: int,
     ) -> None:
         """Write many rows with each statement. SQLite has one transaction at a time that writes."""
         driver = _driver(connection)
-        found = driver.execute(END, (fingerprint,)).fetchone() or (None, 0)
+        found = driver.execute(END, (fingerprint,)).fetchone() or (None, 0, 0)
         experiment, after = must_exist(found[0], fingerprint), found[1]
+        check_published(found[2], published=published)
         for some in _pieces(sorted(reports)):
             values = (experiment, after, *chain.from_iterable(some))
             driver.execute(_insert_statement(len(some)), values)
@@ -104,6 +117,27 @@ class Sqlite(Database):
             rows = driver.execute(_known_query(len(some)), (experiment, *some))
             found.update(nonce for (nonce,) in rows)
         return found
+
+    def raw(self) -> sqlite3.Connection:
+        """Open the file once more, outside of the pool."""
+        return self._connect()
+
+    def is_alone(self) -> bool:
+        """Say whether no other connection is open, in this process or another.
+
+        In WAL mode each one holds a lock on the file for as long as it is open.
+        """
+        self.engine.dispose()
+        with closing(_open(self.path, mode="rw", patience=0)) as alone:
+            try:
+                alone.execute("PRAGMA locking_mode = EXCLUSIVE")
+                alone.execute("BEGIN EXCLUSIVE")
+                alone.execute("ROLLBACK")
+            except sqlite3.OperationalError as error:
+                if _code(error) == sqlite3.SQLITE_BUSY:
+                    return False
+                raise
+        return True
 
     def try_lock(self, experiment: int, *, fingerprint: str) -> LearnerLock | None:
         """Lock a file beside the database. The operating system frees it when the process dies."""

@@ -1,18 +1,24 @@
 """The door to the server's database: experiments, their logs of reports, their releases."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sqlalchemy import make_url, text
+from sqlalchemy import Connection, make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from sottovoce.server.store import schema
 from sottovoce.server.store.database import Database, DuplicateNonce, LearnerLock, in_transaction
-from sottovoce.server.store.log import ExperimentLog, Fold, LoggedAmendment, LoggedRelease
+from sottovoce.server.store.log import (
+    ExperimentLog,
+    Fold,
+    LoggedAmendment,
+    LoggedRelease,
+    Story,
+)
 from sottovoce.server.store.postgres import Postgres
 from sottovoce.server.store.sqlite import Sqlite
-from sottovoce.shared.errors import StoreError, must
+from sottovoce.shared.errors import SignatureError, StoreError, must
 
 __all__ = ["Fold", "LearnerSession", "LoggedAmendment", "LoggedRelease", "Store"]
 
@@ -39,6 +45,11 @@ class Store:
         """Bring the schema up to date; several processes may do so at once."""
         schema.migrate(self._database)
 
+    @property
+    def database(self) -> Database:
+        """What is behind the door, for whoever copies all of it."""
+        return self._database
+
     def check(self) -> None:
         """Raise StoreError if the database cannot be used just now."""
         with self._database.transaction() as connection:
@@ -62,7 +73,9 @@ class Store:
         with self._database.transaction() as connection:
             return [(fingerprint, table) for fingerprint, table in connection.execute(query)]
 
-    def append(self, fingerprint: str, reports: Sequence[tuple[bytes, bytes]]) -> list[bool]:
+    def append(
+        self, fingerprint: str, reports: Sequence[tuple[bytes, bytes]], *, published: int = 0
+    ) -> list[bool]:
         """Write reports (nonce, body) to the end of the log, each nonce once; all or nothing.
 
         They are on disk when this returns. True means stored now, False that the nonce was there
@@ -70,6 +83,9 @@ class Store:
         one call stand in the order of their nonces, which are random: that is quicker, for the
         index of nonces has them together, and tells nothing of who came first. (No report of a call
         can be for a release that follows from another one of it, so any order can be learned.)
+
+        published: a version that must be in the database; StoreBehind is raised if it has gone back
+        to before it.
         """
         if not reports:
             return []
@@ -77,13 +93,13 @@ class Store:
         new, is_new = choose_new(reports, set())
         # Nearly always none was there before, and that is quicker to try than to ask.
         with suppress(DuplicateNonce), database.transaction(writes=True) as connection:
-            database.append(connection, fingerprint, new)
+            database.append(connection, fingerprint, new, published=published)
             return is_new
         with database.transaction(writes=True) as connection:
             known = database.known(connection, fingerprint, [nonce for nonce, _ in new])
             new, is_new = choose_new(reports, known)
             if new:
-                database.append(connection, fingerprint, new)
+                database.append(connection, fingerprint, new, published=published)
         return is_new
 
     def read(self, fingerprint: str, *, after: int, limit: int) -> list[bytes]:
@@ -105,6 +121,40 @@ class Store:
         """Return one release, or None if there is none of that version."""
         with self._log(fingerprint) as log:
             return next(iter(log.releases(after=version - 1, until=version)), None)
+
+    def progress(self) -> dict[str, tuple[int, int]]:
+        """Return of each experiment how many reports are stored, and how many learned."""
+        query = text(
+            "SELECT fingerprint,"
+            " coalesce((SELECT max(position) FROM report WHERE experiment = id), 0),"
+            " coalesce((SELECT position FROM standing WHERE experiment = id), 0) FROM experiment"
+        )
+        with self._database.transaction() as connection:
+            return {row[0]: (row[1], row[2]) for row in connection.execute(query)}
+
+    def note_signer(self, key: str, *, is_new: bool) -> None:
+        """Note by which key releases are signed; refuse another one, unless that is meant."""
+        with self._database.transaction(writes=True) as connection:
+            known = signers(connection)
+            if not is_new:
+                check_signer(key, known)
+            if key not in known:
+                connection.execute(text("INSERT INTO signer (key) VALUES (:key)"), {"key": key})
+
+    def check_signer(self, key: str) -> None:
+        """Refuse a key that has not signed so far, if another one has."""
+        with self._database.transaction() as connection:
+            schema.check(connection)
+            check_signer(key, signers(connection))
+
+    def is_missing(self) -> bool:
+        """Say whether the file of the database is not there."""
+        return isinstance(self._database, Sqlite) and not self._database.path.exists()
+
+    def check_room(self) -> None:
+        """Write something, to see whether there is room: raise StoreFull if not."""
+        with self._database.transaction(writes=True) as connection:
+            connection.execute(text("UPDATE signer SET key = key"))
 
     def newest_versions(self) -> dict[str, int]:
         """Return the newest version of each experiment, in one query."""
@@ -130,6 +180,23 @@ class Store:
         """
         with self._database.transaction(writes=True) as connection:
             return ExperimentLog.of(connection, fingerprint).add_amendment(number, document)
+
+    def replace_waiting(self, fingerprint: str, number: int, document: str) -> None:
+        """Write an amendment in the place of all that wait for the learner."""
+        with self._database.transaction(writes=True) as connection:
+            log = ExperimentLog.of(connection, fingerprint)
+            log.drop_waiting()
+            log.add_amendment(number, document)
+
+    def story(self, fingerprint: str, *, until: int) -> Story:
+        """Return what the learner has made of the reports up to a position, as of one moment."""
+        with self._log(fingerprint) as log:
+            return log.story(until=until)
+
+    def catch_up(self, fingerprint: str, story: Story) -> None:
+        """Add what another copy of the same database has made of the same reports."""
+        with self._database.transaction(writes=True) as connection:
+            ExperimentLog.of(connection, fingerprint).catch_up(story)
 
     def folds(self, fingerprint: str) -> list[Fold]:
         """Return the folds of an experiment, in order."""
@@ -168,9 +235,12 @@ class LearnerSession:
 
     All it does goes over the connection that holds the lock. So one that has lost the lock cannot
     write any more, even if it does not know: every call raises StoreError from then on.
+
+    on_read: called before each piece of the log is read.
     """
 
     def __init__(self, database: Database, experiment: int, lock: LearnerLock) -> None:
+        self.on_read: Callable[[], None] = lambda: None
         self._database = database
         self._experiment = experiment
         self._lock = lock
@@ -182,6 +252,7 @@ class LearnerSession:
 
     def read(self, *, after: int, limit: int) -> list[bytes]:
         """Return the reports at the positions after + 1, after + 2, … in order."""
+        self.on_read()
         with self._log() as log:
             return log.read(after=after, limit=limit)
 
@@ -276,6 +347,19 @@ class LearnerSession:
             raise StoreError("the learner's session must hold its lock; it was closed or lost")
         with self._database.errors_translated(), in_transaction(connection, writes=writes):
             yield ExperimentLog(connection, self._experiment)
+
+
+def signers(connection: Connection) -> set[str]:
+    """Return the ids of the keys that have signed."""
+    return set(connection.execute(text("SELECT key FROM signer")).scalars())
+
+
+def check_signer(key: str, known: set[str]) -> None:
+    """Refuse a key that has not signed so far, if another one has."""
+    if known and key not in known:
+        rule = f"be {' or '.join(sorted(known))}, which has signed so far"
+        hint = "devices may not trust another one; if it is meant, say --new-key"
+        raise SignatureError(must("the signing key", rule, key, hint=hint))
 
 
 def choose_new(
