@@ -3,12 +3,13 @@
 export { stickyCoins } from "./device/coins.js";
 export { DecidingDevice } from "./device/deciding.js";
 export { Device } from "./device/device.js";
-export type { Context } from "./device/encode.js";
+export { type Context, encode } from "./device/encode.js";
 export { type AnyLedger, OneReport } from "./device/ledger.js";
-export { finish, type Reward } from "./device/privatise.js";
+export { finish, outcomeOf, type Reward } from "./device/privatise.js";
 export { freshCoins } from "./device/coins.js";
 export { source } from "./device/randomness.js";
 export { hex, unhex } from "./shared/bytes.js";
+export { Releases } from "./device/releases.js";
 export { isKey, verify } from "./device/signature.js";
 export { sha256, sha512, hmac } from "./shared/hashes.js";
 export { parse } from "./shared/json.js";

@@ -45,8 +45,8 @@ export function name(value: Given, what: string): string {
 }
 
 /** Check a list of different, non-empty names. */
-export function distinctNames(values: Given, what: string, least: number): string[] {
-  if (!Array.isArray(values) || !values.every(isText)) throw wrong(what, "be a list of names", repr(values));
+export function distinctNames(values: Given, what: string, least: number, show = repr): string[] {
+  if (!Array.isArray(values) || !values.every(isText)) throw wrong(what, "be a list of names", show(values));
   for (const each of values) name(each, what);
   if (values.length < least) throw wrong(what, `be at least ${least}`, `${values.length}: ${repr(values)}`);
   if (new Set(values).size !== values.length) throw wrong(what, "differ from each other", repr(values));

@@ -176,7 +176,6 @@ function releaseTable({ version, experiment, partition, bins, ...rest }: Release
 function checkedPolicy(entry: Entry, { arms: { length: count }, retired }: Experiment): BinPolicy {
   const path = entry.path as string;
   const [what, named] = [`the arms of bin ${repr(path)}`, [...entry.arms, ...entry.waiting] as number[]];
-  const live = [...named].sort((one, other) => one - other);
   const known = named.every((arm) => isWhole(arm) && arm >= 0 && arm < count);
   if (!known || !entry.arms.length || new Set(named).size !== named.length) {
     throw malformed(what, `be different and below ${count}`, tupleText(named));
@@ -193,6 +192,7 @@ function checkedPolicy(entry: Entry, { arms: { length: count }, retired }: Exper
     const rule = "be one for each live arm, > 0, and add up to 1";
     throw malformed(`the propensities of bin ${repr(path)}`, rule, tupleText(entry.propensities));
   }
+  const live = [...named].sort((one, other) => one - other);
   return { path, arms, propensities: chances, waiting: named.slice(arms.length), live };
 }
 

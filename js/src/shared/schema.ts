@@ -86,7 +86,7 @@ function numeric(name: string, bounds: Value[]): Part {
 function checkedLevels(name: string, levels: Value[], places: string[]): string[] {
   check.name(name, "the name of a feature");
   const what = `the levels of ${repr(name)}`;
-  const known = check.distinctNames(levels, what, 2);
+  const known = check.distinctNames(levels, what, 2, (came) => tupleText(came as Value[]));
   const taken = places.filter((place) => known.includes(place));
   if (taken.length) {
     const rule = "leave the names of the places for other and missing levels to the schema";
