@@ -167,10 +167,12 @@ AMENDMENTS: list[dict[str, Any]] = [
 ]
 
 
-def _amendments(draws: random.Random, releases: Sequence[sv.Release]) -> Iterator[Case]:
+def _amendments(
+    draws: random.Random, releases: Sequence[sv.Release], count: int
+) -> Iterator[Case]:
     """What may and may not follow what a device has seen."""
     amended = [each for each in releases if each.experiment.amendments]
-    for release in amended[:12]:
+    for release in amended[:count]:
         before = wire.release_to_json(release)
 
         def more(table: dict[str, Any], about: dict[str, Any]) -> None:
@@ -193,9 +195,12 @@ def _amendments(draws: random.Random, releases: Sequence[sv.Release]) -> Iterato
             yield judged("follow", {"text": chained(release, change), "before": before})
 
 
-def _signatures(draws: random.Random, releases: Sequence[sv.Release]) -> Iterator[Case]:
+def _signatures(
+    draws: random.Random, releases: Sequence[sv.Release], count: int
+) -> Iterator[Case]:
+    """Signed releases, and what passes itself off as one."""
     other = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
-    for release in draws.sample(list(releases), 6):
+    for release in draws.sample(list(releases), count):
         text, experiment = wire.release_to_json(release), release.experiment.fingerprint
         good = signed(text, first_link(experiment))
         digits = json.loads(good)["signature"]
@@ -230,9 +235,10 @@ def other_key(key: Ed25519PrivateKey) -> str:
     return key.public_key().public_bytes_raw().hex()
 
 
-def _people(draws: random.Random, releases: Sequence[sv.Release]) -> Iterator[Case]:
+def _people(draws: random.Random, releases: Sequence[sv.Release], count: int) -> Iterator[Case]:
+    """Contexts and rewards, most of which do not fit."""
     values = [None, True, 0, 1, -0.5, 0.5, 10**9, "low", "x", "", [1], {}, "é🙂"]
-    for release in draws.sample(list(releases), min(30, len(releases))):
+    for release in draws.sample(list(releases), min(count, len(releases))):
         text = wire.release_to_json(release)
         for _ in range(4):
             context = worlds.context(draws, release.experiment)
@@ -247,17 +253,19 @@ def _people(draws: random.Random, releases: Sequence[sv.Release]) -> Iterator[Ca
             yield judged("reward", {"text": text, "reward": draws.choice([*values, 61])})
 
 
-def refused(seed: int, releases: Sequence[sv.Release], *, count: int) -> list[Case]:
-    """So many spoiled releases, and some of everything else."""
+def refused(seed: int, releases: Sequence[sv.Release], *, count: int, of_each: int) -> list[Case]:
+    """So many spoiled releases, and some of everything else: by so many releases of each kind."""
     draws = random.Random(seed)
     texts = [wire.release_to_json(each) for each in releases]
     short = [text for text in texts if len(text) < 2500]
+    some = [each for each, text in zip(releases, texts, strict=True) if text in short]
     found = [judged("release", {"text": spoiled(draws, draws.choice(short))}) for _ in range(count)]
     hashes = [wire.release_hash(text) for text in texts[:3]]
     for text in [block_to_json(hashes).decode()] * 12:
         found.append(judged("chain", {"text": spoiled(draws, text)}))
     found.append(judged("chain", {"text": block_to_json(hashes[:1] * 257).decode()}))
-    found += [*_amendments(draws, releases), *_signatures(draws, releases), *_people(draws, releases)]
+    for kind in (_amendments, _signatures, _people):
+        found += kind(draws, some, of_each)
     return found
 
 

@@ -233,11 +233,14 @@ export class Client {
     if (!found || found.link === this.#known?.link) return this.#known !== before;
     const device = this.#device ?? this.#made(found.release);
     device.check(found.release);
-    // If another tab has moved on meanwhile, look again later.
-    if (!(await this.#outbox.keep(keptOf(found), kept))) return this.#known !== before;
-    device.follow(found.release);
-    [this.#device, this.#known] = [device, found];
-    return true;
+    if (await this.#outbox.keep(keptOf(found), kept)) {
+      device.follow(found.release);
+      [this.#device, this.#known] = [device, found];
+    } else {
+      // Another tab has moved on meanwhile: follow what it has kept, and look again later.
+      await this.#catchUp();
+    }
+    return this.#known !== before;
   }
 
   /** Follow what another tab or process has kept since; return what is kept. */
