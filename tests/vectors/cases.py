@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,12 +40,12 @@ def case_of(draws: random.Random, releases: Sequence[sv.Release], seed: str) -> 
     return {**case, "gives": outcome(case, releases[place])}
 
 
-def outcome(case: Case, release: sv.Release) -> dict[str, Any]:
+def outcome(case: Case, release: sv.Release, *, drawing: Any = given) -> dict[str, Any]:
     """Return what a device gives: the arm and the report, or the error."""
     purse = Purse()
     given_to = {"population": case["population"], "ledger": purse, "public_arms": True}
     stream, arm = Stream(case["seed"]), None
-    with given(stream):
+    with drawing(stream):
         try:
             if case["kind"] == "decision":
                 arm, report = _decided(case, DecidingDevice(release, **given_to), release)
@@ -80,12 +81,12 @@ def _decided(
         raise drawn.trouble
     if drawn.prepared is None:
         return drawn.arm, None
-    import secrets
-
     nonce = secrets.token_bytes(16)
     payload = finish(release.experiment, drawn.prepared.kept, reward=case["reward"])
     asked = drawn.prepared
-    report = sv.Report(drawn.release, drawn.population, nonce, payload, asked.question, asked.ranking)
+    report = sv.Report(
+        drawn.release, drawn.population, nonce, payload, asked.question, asked.ranking
+    )
     return drawn.arm, report
 
 

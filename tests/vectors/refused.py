@@ -1,4 +1,4 @@
-"""Documents, contexts and rewards that a device refuses, with the error; and a few that it takes."""
+"""Documents, contexts and rewards that a device refuses, with the error; a few it takes."""
 
 import copy
 import hashlib
@@ -59,7 +59,9 @@ def _follow(text: str, before: str) -> str:
 
 
 def _verify(text: str, experiment: str, keys: list[str]) -> str:
-    return Releases(SERVER, experiment=experiment, keys=keys).verify(text.encode()).signed.link.hex()
+    return (
+        Releases(SERVER, experiment=experiment, keys=keys).verify(text.encode()).signed.link.hex()
+    )
 
 
 def _block(text: str) -> int:
@@ -99,7 +101,9 @@ def spoiled(draws: random.Random, text: str) -> str:
     way = draws.randrange(8)
     if way == 7:  # in the text itself
         at = draws.randrange(len(text))
-        piece = draws.choice(["", " ", "0", '"', "\\u0041", ",", "1.0", "é", "[", "NaN", text[at] * 2])
+        piece = draws.choice(
+            ["", " ", "0", '"', "\\u0041", ",", "1.0", "é", "[", "NaN", text[at] * 2]
+        )
         return text[:at] + piece + text[at + 1 :]
     path = draws.choice(list(places(table)))
     inside = table
@@ -167,9 +171,7 @@ AMENDMENTS: list[dict[str, Any]] = [
 ]
 
 
-def _amendments(
-    draws: random.Random, releases: Sequence[sv.Release], count: int
-) -> Iterator[Case]:
+def _amendments(draws: random.Random, releases: Sequence[sv.Release], count: int) -> Iterator[Case]:
     """What may and may not follow what a device has seen."""
     amended = [each for each in releases if each.experiment.amendments]
     for release in amended[:count]:
@@ -195,9 +197,7 @@ def _amendments(
             yield judged("follow", {"text": chained(release, change), "before": before})
 
 
-def _signatures(
-    draws: random.Random, releases: Sequence[sv.Release], count: int
-) -> Iterator[Case]:
+def _signatures(draws: random.Random, releases: Sequence[sv.Release], count: int) -> Iterator[Case]:
     """Signed releases, and what passes itself off as one."""
     other = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
     for release in draws.sample(list(releases), count):
@@ -237,7 +237,7 @@ def other_key(key: Ed25519PrivateKey) -> str:
 
 def _people(draws: random.Random, releases: Sequence[sv.Release], count: int) -> Iterator[Case]:
     """Contexts and rewards, most of which do not fit."""
-    values = [None, True, 0, 1, -0.5, 0.5, 10**9, "low", "x", "", [1], {}, "é🙂"]
+    values: list[Any] = [None, True, 0, 1, -0.5, 0.5, 10**9, "low", "x", "", [1], {}, "é🙂"]
     for release in draws.sample(list(releases), min(count, len(releases))):
         text = wire.release_to_json(release)
         for _ in range(4):
@@ -277,5 +277,3 @@ def numbers(seed: int, *, count: int) -> list[list[str]]:
     some = [draws.uniform(-1, 1) * 10.0 ** draws.randint(-30, 30) for _ in range(count)]
     whole = [float(draws.randrange(10**6)) for _ in range(count // 4)]
     return [[each.hex(), repr(each), f"{abs(each):g}"] for each in (*plain, *some, *whole)]
-
-

@@ -1,11 +1,12 @@
 """A given stream of random bytes, in the place of the operating system's.
 
-A device takes all its randomness from the module ``secrets``: whole numbers below a limit, bits, and
-bytes. ``given`` replaces these three. The bytes of a stream are those of SHA-256 of its seed, a space
-and 0, then of its seed, a space and 1, and so on.
+A device takes all its randomness from the module ``secrets``: whole numbers below a limit, bits,
+and bytes. ``given`` replaces these three. The bytes of a stream are those of SHA-256 of its seed, a
+space and 0, then of its seed, a space and 1, and so on.
 """
 
 import hashlib
+import random
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,7 +35,7 @@ class Stream:
         return taken
 
     def bits(self, count: int) -> int:
-        """As many bytes as are needed, the first one the highest; the last bits too many are cut."""
+        """As many bytes as are needed, the first one the highest, less the last bits."""
         length = (count + 7) // 8
         return int.from_bytes(self.bytes(length), "big") >> (8 * length - count)
 
@@ -47,10 +48,25 @@ class Stream:
 
 @contextmanager
 def given(stream: Stream) -> Iterator[Stream]:
-    """Let devices draw from a stream. The moments at which their calls end stay out of it."""
-    with pytest.MonkeyPatch.context() as patch:
+    """Let devices draw from a stream."""
+    with _apart_from_moments() as patch:
         patch.setattr(secrets, "randbelow", stream.below)
         patch.setattr(secrets, "randbits", stream.bits)
         patch.setattr(secrets, "token_bytes", stream.bytes)
-        patch.setattr(moments, "secrets", SimpleNamespace(randbelow=lambda limit: 0))
         yield stream
+
+
+@contextmanager
+def given_below(stream: Stream) -> Iterator[Stream]:
+    """The same one floor lower: let Python's own ``secrets`` have its bytes from a stream."""
+    with _apart_from_moments() as patch:
+        patch.setattr(random, "_urandom", stream.bytes)
+        yield stream
+
+
+@contextmanager
+def _apart_from_moments() -> Iterator[pytest.MonkeyPatch]:
+    """Leave the moments at which calls end out of it: they are no part of a report."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(moments, "secrets", SimpleNamespace(randbelow=lambda limit: 0))
+        yield patch

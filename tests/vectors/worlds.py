@@ -99,7 +99,9 @@ def reward(draws: random.Random, experiment: sv.Experiment) -> Any:
 
 def grown(draws: random.Random, about: sv.Experiment, reports: int) -> list[sv.Release]:
     """Releases of a learner with clear answers; then with the ε that the experiment has."""
-    clear = replace(about, epsilon=20.0, auxiliary=[replace(a, epsilon=20.0) for a in about.auxiliary])
+    clear = replace(
+        about, epsilon=20.0, auxiliary=[replace(a, epsilon=20.0) for a in about.auxiliary]
+    )
     learner = sv.Learner(clear)
     releases = [learner.release()]
     if about.settings.name != "whisper":
@@ -170,7 +172,7 @@ def varied(draws: random.Random, release: sv.Release) -> Iterator[sv.Release]:
 
 
 def built(draws: random.Random, release: sv.Release) -> sv.Release:
-    """A release of the same experiment with any tree and any arms, as no learner may ever make it."""
+    """A release of the same experiment with any tree and any arms."""
     about, settings = release.experiment, release.experiment.settings
     levels = settings.levels_in_sets(about)
     partition = replace(release.partition, cuts={}, sets={}, levels=levels if any(levels) else ())
