@@ -17,4 +17,5 @@ export { fingerprint } from "./shared/experiment.js";
 export { type Release, releaseFromJson } from "./shared/release.js";
 export { blockFromJson, signedFromJson } from "./shared/signed.js";
 export { canonical, realText, repr, shortText } from "./shared/values.js";
+export { odds } from "./shared/whisper/subset.js";
 export { type Report, reportToBytes } from "./shared/wire.js";

@@ -65,6 +65,7 @@ test("a lock that stays behind, a folder that is not there and a damaged file ar
   await ledger.spend(1, FOR);
   writeFileSync(path, "");
   await assert.rejects(ledger.spend(1, FOR), LedgerError);
+  await assert.rejects(new Ledger(fileStore(path), { budget: 2 }).spend(1, FOR), LedgerError);
   const nowhere = new Ledger(fileStore(join(folder, "no", "where")), { budget: 2 });
   await assert.rejects(nowhere.spend(1, FOR), /must be readable and writable/);
 });

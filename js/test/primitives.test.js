@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createHash, createHmac, generateKeyPairSync, randomBytes, sign } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { freshCoins, hex, hmac, isKey, sha256, sha512, source, unhex, verify } from "../dist/device.js";
+import { freshCoins, hex, hmac, isKey, odds, sha256, sha512, source, unhex, verify } from "../dist/device.js";
 
 test("hashes are those of OpenSSL, at every length up to five blocks", () => {
   for (let length = 0; length < 640; length++) {
@@ -62,6 +62,16 @@ test("an arm is drawn by the first 53 of 56 bits", () => {
   } finally {
     source.bytes = bytes;
   }
+});
+
+test("A is the last whole number below 2^64 times e^ε", () => {
+  assert.equal(odds(0.5), 30413539329486470295n);
+  assert.equal(odds(1), 50143449209799256682n);
+  assert.equal(odds(2), 136304026803256390412n);
+  for (const epsilon of [64, 65, 1e6]) {
+    assert.equal(odds(epsilon), 115018199355157251870643531501709554553678249259n);
+  }
+  assert.ok(odds(1e-9) > 2n ** 64n);
 });
 
 test("no module draws from anything but the operating system", () => {

@@ -112,6 +112,8 @@ test("reports stay until the server has answered for them", async () => {
   for (const [instead, left] of [
     [() => answer(500, "x"), 3],
     [() => answer(200, "<html>"), 3],
+    [() => answer(500, { stored: 3, repeated: 0, refused: [] }), 3],
+    [() => answer(302, { stored: 3, repeated: 0, refused: [] }), 3],
     [() => answer(200, { stored: 1, repeated: 0, refused: [] }), 3],
     [() => answer(200, { stored: 3 }), 3],
     [() => answer(404, { error: "no such page" }), 3],

@@ -181,6 +181,9 @@ def _amendments(draws: random.Random, releases: Sequence[sv.Release], count: int
             table["amendments"].append({"by": "Eve", "made": "2026-03-01T10:00:00Z", **about})
 
         def less(table: dict[str, Any]) -> None:
+            table["amendments"].pop()
+
+        def without_one(table: dict[str, Any]) -> None:
             table["amendments"].pop(draws.randrange(len(table["amendments"])))
 
         for about in AMENDMENTS:
@@ -188,6 +191,7 @@ def _amendments(draws: random.Random, releases: Sequence[sv.Release], count: int
             yield judged("follow", {"text": text, "before": before})
         for change in (
             less,
+            without_one,
             lambda table: table.pop("amendments"),
             lambda table: table["experiment"].update(epsilon=9.0),
             lambda table: table["amendments"].reverse(),
@@ -235,6 +239,42 @@ def other_key(key: Ed25519PrivateKey) -> str:
     return key.public_key().public_bytes_raw().hex()
 
 
+PIECES = [
+    ("[0.5,0.5]", "[0.5,0.4]"),
+    ("[0.5,0.5]", "[0.5,0.5000000001]"),
+    ("[0.5,0.5]", "[0.25,0.75]"),
+    ("[0.5,0.5]", "[1.0,0.0]"),
+    ("[0.5,0.5]", "[1,0.5]"),
+    ("[0.5,0.5]", "[0.5]"),
+    ("[1.0]", "[0.9]"),
+    ('"arms":[0,1]', '"arms":[1,0]'),
+    ('"arms":[0,1]', '"arms":[0,0]'),
+    ('"arms":[0,1]', '"arms":[0,7]'),
+    ('"version":1', '"version":0'),
+    ('"version":1', '"version":1.0'),
+    ('"version":1', '"version":4294967296'),
+    ('"kind":"release"', '"kind":"policy"'),
+    ('"delta":0.05', '"delta":1.0'),
+    ('"delta":0.05', '"delta":5e-2'),
+    ('"numeric":[', '"numeric":[-0.0,'),
+    ('"horizon":', '"horizon":0'),
+    ('"reward_window":"', '"reward_window":"0 days'),
+    ('"bin":""', '"bin":"0"'),
+    ('"cuts":{', '"cuts":{"2":0,'),
+    ('"ask":[', '"ask":[1,'),
+    ('"scale_share":', '"scale_share":1'),
+    ('"thresholds":[', '"thresholds":[28,'),
+]
+
+
+def _pieces(draws: random.Random, releases: Sequence[sv.Release], count: int) -> Iterator[Case]:
+    """Releases in which one piece is another."""
+    texts = [wire.release_to_json(each) for each in releases]
+    for old, new in PIECES:
+        for text in [text for text in texts if old in text][:count]:
+            yield judged("release", {"text": text.replace(old, new, 1)})
+
+
 def _people(draws: random.Random, releases: Sequence[sv.Release], count: int) -> Iterator[Case]:
     """Contexts and rewards, most of which do not fit."""
     values: list[Any] = [None, True, 0, 1, -0.5, 0.5, 10**9, "low", "x", "", [1], {}, "é🙂"]
@@ -264,8 +304,8 @@ def refused(seed: int, releases: Sequence[sv.Release], *, count: int, of_each: i
     for text in [block_to_json(hashes).decode()] * 12:
         found.append(judged("chain", {"text": spoiled(draws, text)}))
     found.append(judged("chain", {"text": block_to_json(hashes[:1] * 257).decode()}))
-    for kind in (_amendments, _signatures, _people):
-        found += kind(draws, some, of_each)
+    for kind, each in ((_amendments, 1), (_signatures, 1), (_pieces, 2), (_people, 8)):
+        found += kind(draws, some, each * of_each)
     return found
 
 
