@@ -12,6 +12,7 @@ import pytest
 from sottovoce.shared import wire
 from support.node import JS, built
 from vectors import cases as cases_
+from vectors import third
 from vectors.make import COMMITTED, committed, made, packed
 from vectors.stream import given_below
 
@@ -77,6 +78,18 @@ def test_the_vectors_cover_what_they_should() -> None:
         False,
     }
     assert {len(each["spent"]) for each in told} == {0, 1}
+
+
+def test_a_third_device_from_the_page_alone_gives_the_same() -> None:
+    vectors, seen = made(2, grown=0, built=30, count=700, spoiled=0, of_each=0), 0
+    for case in vectors["cases"]:
+        text = vectors["releases"][case["release"]]
+        release = json.loads(text)
+        if "amendments" in release or release["experiment"]["method"]["name"] != "whisper":
+            continue
+        found, seen = third.outcome(case, text), seen + 1
+        assert found == {key: case["gives"][key] for key in found}
+    assert seen > 300
 
 
 def test_a_device_draws_from_the_operating_system_as_a_stream_says() -> None:
