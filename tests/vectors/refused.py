@@ -4,6 +4,7 @@ import copy
 import hashlib
 import json
 import random
+import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -96,7 +97,26 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def spoiled(draws: random.Random, text: str) -> str:
-    """A document with one thing that is wrong, or perhaps not."""
+    """A document with one thing that is wrong, or perhaps not.
+
+    Which characters can be printed depends on the version of Unicode, so that one that has no
+    meaning yet is not used.
+    """
+    while has_unassigned(made := _spoiled(draws, text)):
+        pass
+    return made
+
+
+def has_unassigned(text: str) -> bool:
+    """Say whether a document of JSON has a character that Unicode has not assigned yet."""
+    try:
+        letters = json.dumps(json.loads(text), ensure_ascii=False)
+    except ValueError:
+        return False
+    return any(unicodedata.category(letter) == "Cn" for letter in letters)
+
+
+def _spoiled(draws: random.Random, text: str) -> str:
     table = json.loads(text)
     way = draws.randrange(8)
     if way == 7:  # in the text itself
