@@ -5,11 +5,19 @@ const encoder = new TextEncoder();
 /** Return the bytes of a text in UTF-8. */
 export const utf8 = (text: string): Uint8Array => encoder.encode(text);
 
-export const hex = (bytes: Uint8Array): string =>
-  Array.from(bytes, (each) => each.toString(16).padStart(2, "0")).join("");
+const DIGITS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
-export const unhex = (digits: string): Uint8Array =>
-  Uint8Array.from(digits.match(/../g) ?? [], (pair) => parseInt(pair, 16));
+export function hex(bytes: Uint8Array): string {
+  let digits = "";
+  for (const each of bytes) digits += DIGITS[each];
+  return digits;
+}
+
+export function unhex(digits: string): Uint8Array {
+  const bytes = new Uint8Array(digits.length >> 1);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = parseInt(digits.slice(2 * i, 2 * i + 2), 16);
+  return bytes;
+}
 
 export function joined(...parts: Uint8Array[]): Uint8Array {
   const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));

@@ -4,7 +4,7 @@
  */
 
 import { bitLength, GRID, onGrid, quotient } from "../exact.js";
-import { littleEndian } from "../bytes.js";
+import { fromLittleEndian, littleEndian } from "../bytes.js";
 
 const UNIT = 1n << 64n;
 const GUARD_BITS = 192n;
@@ -104,7 +104,7 @@ export function pack(mechanism: SignedSubset, values: ArrayLike<number>): Uint8A
 export function unpack(mechanism: SignedSubset, data: Uint8Array): number[] {
   const [packing] = packingOf(mechanism);
   const { cells, size } = mechanism;
-  let number = BigInt(`0x${Array.from(data, (each) => each.toString(16).padStart(2, "0")).reverse().join("")}`);
+  let number = fromLittleEndian(data);
   const values = new Array<number>(cells).fill(0);
   const base = { bits: 2n, symbols: BigInt(2 * cells), digits: 3n }[packing];
   for (let place = 0; place < (packing === "symbols" ? size : cells); place++) {
