@@ -34,6 +34,7 @@ test-all: setup ## all tests, the slow ones too
 
 mutants: setup ## mistakes made on purpose, one at a time: the tests must find each
 	$(BIN)/python tests/mutants/run.py -j 2
+	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory js-build && cd js && npm run --silent mutants; fi
 
 check: lint types walls js test ## the gate: everything that must hold before a change lands
 

@@ -267,6 +267,20 @@ test("whoever leaves is forgotten, and sends nothing more", async () => {
   assert.equal((await again.choose(WHO)).arm, "control");
 });
 
+test("without a source of randomness nothing is drawn and nothing is spent", async () => {
+  const ledger = new Ledger(memoryStore(), { budget: 10 });
+  const client = clientOf(new Server(), { ledger });
+  await client.choose(WHO);
+  const real = Object.getOwnPropertyDescriptor(globalThis, "crypto");
+  Object.defineProperty(globalThis, "crypto", { value: undefined, configurable: true });
+  try {
+    await assert.rejects(client.choose(WHO), /must have crypto\.getRandomValues/);
+  } finally {
+    Object.defineProperty(globalThis, "crypto", real);
+  }
+  assert.equal((await ledger.entries()).length, 1);
+});
+
 test("people of a paused experiment get arms, and are not asked", async () => {
   const server = new Server();
   const made = "2026-03-01T09:30:00Z";
