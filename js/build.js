@@ -7,7 +7,7 @@ import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
-const common = { bundle: true, format: "esm", target: "es2022", logLevel: "warning", legalComments: "none" };
+const common = { bundle: true, format: "esm", target: "es2022", logLevel: "warning", legalComments: "none", charset: "utf8" };
 
 rmSync(here("dist"), { recursive: true, force: true });
 await build({
