@@ -23,8 +23,8 @@ for (let person = 0; person < 45; person++) {
   await client.report(decision, { reward: decision.arm === "coach" ? 1 : null });
   sent += await client.flush(20);
 }
-const { refused, release } = client;
-console.log(JSON.stringify({ sent, refused, version: release.version }));
+while (client.release.version === 1) await client.refresh(); // until the learner has counted them
+console.log(JSON.stringify({ sent, refused: client.refused, version: client.release.version }));
 """
 
 
