@@ -13,6 +13,25 @@ import sottovoce as sv
 from support.fake_server import FakeServer, on_loopback
 from support.node import JS, built
 
+TYPED = """
+import { BudgetSpent, Client, Ledger, browserStore, type Store } from "sottovoce";
+import { Device, releaseFromJson } from "sottovoce/device";
+import { fileStore } from "sottovoce/node";
+
+const outbox: Store = fileStore("outbox.json");
+const ledger = new Ledger(browserStore("ledger"), { budget: 4, per: "30 days" });
+const settings = { experiment: "…", keys: ["…"], outbox, ledger };
+const client = new Client("https://example.org", { ...settings, mostEpsilon: 1 });
+const decision = await client.choose({ age: 42, city: null, smokes: true });
+const told: [string, Date, boolean] = [decision.arm, decision.expires, decision.asked];
+await client.report(decision, { reward: null });
+new Device(releaseFromJson("…")).choose({ age: 42 });
+console.log(told, new BudgetSpent("…").message);
+// @ts-expect-error  a reward is no text
+await client.report(decision, { reward: "much" });
+// @ts-expect-error  the app must say the most ε that its people have agreed to
+new Client("https://example.org", settings);
+"""
 MODULES = sorted((JS / "src").rglob("*.ts"))
 OTHERS = sorted([*JS.glob("*.js"), *(JS / "test").glob("*.js")])
 
@@ -80,5 +99,7 @@ def test_the_package_works_in_an_empty_project(
         said = run(node, "example.js", more=about)
     assert said.strip().removeprefix("for this person: ") in experiment.arms
     assert len(server.bodies) == 1
-    types = tmp_path / "node_modules" / "sottovoce" / "dist" / "index.d.ts"
-    assert "export { Client" in types.read_text()
+    (tmp_path / "typed.ts").write_text(TYPED)
+    compiler = str(JS / "node_modules" / "typescript" / "bin" / "tsc")
+    strict = ["--strict", "--target", "es2022", "--lib", "es2022,dom", "--module", "nodenext"]
+    run(node, compiler, "--noEmit", *strict, "typed.ts")

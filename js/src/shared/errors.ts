@@ -16,33 +16,50 @@ export class SottovoceError extends Error {
   static called = "SottovoceError";
 }
 
-const named = (called: string, base: typeof SottovoceError = SottovoceError) =>
-  class extends base {
-    static override called = called;
-  };
-
 /** An experiment, schema or method that cannot be. */
-export class ExperimentError extends named("ExperimentError") {}
+export class ExperimentError extends SottovoceError {
+  static override called = "ExperimentError";
+}
 /** A person's features do not fit the public schema. */
-export class ContextError extends named("ContextError") {}
+export class ContextError extends SottovoceError {
+  static override called = "ContextError";
+}
 /** An outcome that the experiment cannot count. */
-export class RewardError extends named("RewardError") {}
+export class RewardError extends SottovoceError {
+  static override called = "RewardError";
+}
 /** The device was used out of order. */
-export class DeviceError extends named("DeviceError") {}
+export class DeviceError extends SottovoceError {
+  static override called = "DeviceError";
+}
 /** The privacy ledger cannot be trusted, so nothing is spent. */
-export class LedgerError extends named("LedgerError") {}
+export class LedgerError extends SottovoceError {
+  static override called = "LedgerError";
+}
 /** The budget would be exceeded. */
-export class BudgetSpent extends named("BudgetSpent", LedgerError) {}
+export class BudgetSpent extends LedgerError {
+  static override called = "BudgetSpent";
+}
 /** Reports that wait to be sent cannot be kept or read. */
-export class OutboxError extends named("OutboxError") {}
+export class OutboxError extends SottovoceError {
+  static override called = "OutboxError";
+}
 /** No answer came from the server, or one that no server would give. */
-export class TransportError extends named("TransportError") {}
+export class TransportError extends SottovoceError {
+  static override called = "TransportError";
+}
 /** The server has no such experiment. */
-export class NoSuchExperiment extends named("NoSuchExperiment", TransportError) {}
+export class NoSuchExperiment extends TransportError {
+  static override called = "NoSuchExperiment";
+}
 /** A release that nobody trusted has signed. */
-export class SignatureError extends named("SignatureError") {}
+export class SignatureError extends SottovoceError {
+  static override called = "SignatureError";
+}
 /** A release that does not continue the history that was followed so far. */
-export class ForkError extends named("ForkError") {}
+export class ForkError extends SottovoceError {
+  static override called = "ForkError";
+}
 
 /** Why a message was not taken; the words are those on the wire. */
 export type Rejection =
@@ -58,7 +75,9 @@ export type Rejection =
   | "archived";
 
 /** Bytes or JSON that are not a message of this package. */
-export class WireError extends named("WireError") {
+export class WireError extends SottovoceError {
+  static override called = "WireError";
+
   constructor(
     readonly reason: Rejection,
     message: string,
