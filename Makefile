@@ -8,7 +8,7 @@ WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # The many processes that tests start find the modules compiled.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test test-all mutants check lint types walls docs lock clean
+.PHONY: help setup demo test test-all mutants check lint types walls js js-build docs lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -34,8 +34,9 @@ test-all: setup ## all tests, the slow ones too
 
 mutants: setup ## mistakes made on purpose, one at a time: the tests must find each
 	$(BIN)/python tests/mutants/run.py -j 2
+	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory js-build && cd js && npm run --silent mutants; fi
 
-check: lint types walls test ## the gate: everything that must hold before a change lands
+check: lint types walls js test ## the gate: everything that must hold before a change lands
 
 lint: setup
 	$(BIN)/ruff format --check .
@@ -46,6 +47,20 @@ types: setup
 
 walls: setup
 	$(BIN)/lint-imports
+
+js: ## the device in TypeScript: build, types, tests (where there is node 20 or newer)
+	@if command -v node > /dev/null && command -v npm > /dev/null; \
+		then $(MAKE) --no-print-directory js-build && cd js && npm run --silent test; \
+		else echo 'make js: skipped, there is no node here'; fi
+
+js-build: js/dist/index.d.ts
+
+js/dist/index.d.ts: js/node_modules/.package-lock.json js/build.js js/tsconfig.json $(shell find js/src -name '*.ts')
+	cd js && node build.js
+
+js/node_modules/.package-lock.json: js/package-lock.json
+	cd js && npm ci --ignore-scripts --silent
+	@touch $@
 
 docs: $(DOCS)/.ready ## the documentation as a site in out/docs; every warning is an error
 	NO_MKDOCS_2_WARNING=true $(DOCS)/bin/mkdocs build --strict
@@ -63,4 +78,4 @@ lock: ## pin the newest dependencies that fit (needs uv)
 		--generate-hashes --no-header --quiet --upgrade -o requirements-docs.lock
 
 clean: ## remove .venv and caches
-	rm -rf .venv $(DOCS) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache out
+	rm -rf .venv $(DOCS) js/node_modules js/dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache out

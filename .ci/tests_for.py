@@ -17,7 +17,8 @@ BUILT_ON = {
 """The rooms whose tests see a change of a room. Devices and servers are tested with each other."""
 
 THE_WHOLE = {
-    *("tests/benches", "tests/contracts", "tests/docs", "tests/recordings", "tests/walls"),
+    *("tests/benches", "tests/contracts", "tests/docs", "tests/recordings", "tests/vectors"),
+    "tests/walls",
     *("tests/test_bare_install.py", "tests/test_public_api.py"),
 }
 """Tests of the package as a whole."""
@@ -34,6 +35,8 @@ def tests_for(path: str) -> set[str]:
             return {f"tests/{folder}"}
         case ["docs", *_] | ["mkdocs.yml"]:
             return {"tests/docs", "tests/benches", "tests/shared", "tests/device"}
+        case ["js", *_]:
+            return {"tests/js", "tests/vectors", "tests/docs"}
         case ["benchmarks", *_]:
             return {"tests/benches", "tests/docs", "tests/walls"}
         case [name] if name.endswith(TEXTS):

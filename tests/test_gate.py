@@ -18,6 +18,7 @@ TESTS_FOR: Any = run_path(str(ROOT / ".ci" / "tests_for.py"))["tests_for"]
         ("src/sottovoce/lab/whisper/people.py", ["lab", "recordings", "walls"], ["server"]),
         ("tests/server/test_page.py", ["server"], ["lab", "walls"]),
         ("docs/explanation/privacy.md", ["docs"], ["server", "lab"]),
+        ("js/src/device/client.ts", ["js", "vectors", "docs"], ["server", "device"]),
         ("README.md", ["docs", "test_bare_install.py"], ["server", "lab"]),
     ],
 )
@@ -40,6 +41,7 @@ def test_every_folder_that_is_named_is_there() -> None:
     for path in (
         "src/sottovoce/shared/wire.py",
         "docs/index.md",
+        "js/package.json",
         "README.md",
         "benchmarks/rules.py",
     ):

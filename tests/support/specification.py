@@ -470,8 +470,9 @@ def question_shares(
         mass = ask[0]
         if any(parts == 2 and not count for parts, count in zip(known_parts, levels, strict=True)):
             mass = 0
-        elif logged and not mechanism.elsewhere:
-            mass = min(ask[0], (1024 - ask[0]) * 72 // 88)
+        elif logged:
+            most = (120, 40) if mechanism.elsewhere else (72, 88)
+            mass = min(ask[0], (1024 - ask[0]) * most[0] // most[1])
         whole = mass + 1024 - ask[0]
         shares[first] = own * Fraction(mass, whole)
         for axis, numbers in enumerate(ways):

@@ -1,0 +1,3 @@
+/** What Node has beside `sottovoce`: a store in a file. */
+
+export { fileStore } from "./device/file.js";
