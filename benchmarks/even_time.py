@@ -33,7 +33,7 @@ from scipy.stats import rankdata
 
 import sottovoce as sv
 from sottovoce.device import whisper as device_whisper
-from sottovoce.device.whisper.subset import OperatingSystem
+from sottovoce.device.draws import OperatingSystem
 from sottovoce.shared.partition import Partition
 from sottovoce.shared.release import Release, uniform
 from sottovoce.shared.whisper.questions import Kind, Question

@@ -27,7 +27,6 @@ from sottovoce.estimate.gain import (
     WHOLE,
     add_people,
     error_share,
-    gain_constants,
     look_at_gain,
     new_gain,
 )
@@ -36,7 +35,7 @@ from sottovoce.shared import wire
 from sottovoce.shared.amending import draft
 from sottovoce.shared.amendment import ADD_ARM, EXTEND_HORIZON, RETIRE_ARM
 from sottovoce.shared.whisper.cells import one_cell_mechanism
-from support.gains import Play, by_luck, compared, drifting, much, nothing
+from support.gains import Play, by_luck, compared, drifting, fixed_of, much, nothing
 from support.insides import whisper_state_of
 
 CASES = list(
@@ -52,7 +51,7 @@ def one_person(
     epsilon: float, share: int, centre: tuple[float, float], *, settled: bool = False
 ) -> dict[tuple[int, int] | None, Any]:
     """What is known after one person, for each thing that the person may send."""
-    fixed, found = gain_constants(compared(epsilon)), {}
+    fixed, found = fixed_of(compared(epsilon)), {}
     for told in (*ONE, None):
         gain = new_gain(fixed)
         gain.centre[:] = centre
@@ -122,14 +121,14 @@ def test_no_bet_on_one_person_can_win_on_average(
 
 def test_the_rates_share_out_one_chance_of_error() -> None:
     assert sum(WEIGHTS) == pytest.approx(1.0, abs=1e-12)
-    assert len(gain_constants(compared()).rates) == len(WEIGHTS)
+    assert len(fixed_of(compared()).rates) == len(WEIGHTS)
     assert sum(error_share(float(number)) for number in range(400)) <= 1 + 1e-12
     assert error_share(-1.0) == 1.0
 
 
 def test_an_empty_group_stakes_nothing_and_the_boldest_rate_cannot_lose_all() -> None:
     for epsilon, share in itertools.product((0.01, 1.0, 64.0), (0.0001, 0.01, 0.4)):
-        fixed = gain_constants(compared(epsilon, share=share, horizon=20))
+        fixed = fixed_of(compared(epsilon, share=share, horizon=20))
         gain = new_gain(fixed)
         gain.centre[:] = (0.9, -0.9)
         told = np.array([[3, 0], [0, 2]])
@@ -284,7 +283,7 @@ def test_the_share_falls_to_half_once_the_gain_is_clear_and_stays_there() -> Non
 
 
 def test_groups_that_are_not_equally_large_are_told() -> None:
-    fixed = gain_constants(compared(4.0))
+    fixed = fixed_of(compared(4.0))
     for told, balanced in (([[100, 100], [90, 95]], True), ([[100, 100], [40, 60]], False)):
         gain = new_gain(fixed)
         add_people(gain, fixed, 1000, False, np.array(told), 1600.0)
@@ -507,7 +506,7 @@ def test_the_policy_group_is_heard_in_an_audit_too() -> None:
 
 
 def test_a_window_that_has_not_begun_is_not_added_to() -> None:
-    fixed = gain_constants(compared(4.0))
+    fixed = fixed_of(compared(4.0))
     gain = new_gain(fixed)
     assert gain.windows[1:, BEGAN].tolist() == [-1, -1]
     add_people(gain, fixed, 1000, False, np.array([[1, 2], [3, 4]]), 5.0)

@@ -16,6 +16,7 @@ from sottovoce.estimate.gain import (
     new_gain,
 )
 from sottovoce.estimate.gain_interval import GainEstimate, gain_estimate
+from sottovoce.shared.whisper.cells import one_cell_mechanism
 
 STEP = 100
 
@@ -36,6 +37,11 @@ def compared(
     )
 
 
+def fixed_of(experiment: sv.Experiment) -> GainConstants:
+    """What the rules need to know of an experiment of whisper."""
+    return gain_constants(experiment, signal=one_cell_mechanism(experiment, 0).signal)
+
+
 @dataclass
 class Play:
     """One simulated experiment: what is known of the gain, and what it truly is."""
@@ -48,7 +54,7 @@ class Play:
     truth: list[float] = field(default_factory=lambda: [0.0])  # sums of the gain, step by step
 
     def __post_init__(self) -> None:
-        self.fixed: GainConstants = gain_constants(self.experiment)
+        self.fixed: GainConstants = fixed_of(self.experiment)
         self.gain = new_gain(self.fixed)
         self.rng = np.random.default_rng(self.seed)
 

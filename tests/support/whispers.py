@@ -18,9 +18,10 @@ from factories import (
     RANKED,
     SCALE,
 )
+from sottovoce.device.draws import OperatingSystem
 from sottovoce.device.method import Secret
 from sottovoce.device.whisper.answer import told_of_place, true_answer
-from sottovoce.device.whisper.subset import OperatingSystem, whisper
+from sottovoce.device.whisper.subset import whisper
 from sottovoce.shared import wire
 from sottovoce.shared.whisper.cells import cell_layout, one_cell_mechanism
 from sottovoce.shared.whisper.questions import Question, questions_of

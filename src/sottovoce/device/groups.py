@@ -12,7 +12,7 @@ public before, the outcome, is randomised as in every report (``whisper/subset.p
 """
 
 from sottovoce.device.coins import Coins
-from sottovoce.device.whisper.subset import OPERATING_SYSTEM
+from sottovoce.device.draws import OPERATING_SYSTEM
 from sottovoce.shared.amendment import RUNNING
 from sottovoce.shared.baseline import NEITHER, UNIT, baseline_arms, group_of
 from sottovoce.shared.release import Release

@@ -49,7 +49,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.shared.baseline import UNIT
-from sottovoce.shared.whisper.cells import one_cell_mechanism
 
 if TYPE_CHECKING:
     from sottovoce.shared.experiment import Experiment
@@ -129,11 +128,13 @@ class Gain(NamedTuple):
     wealth: Floats  # (W, 2, J) the logarithm of Π (1 ± λ·residual)
 
 
-def gain_constants(experiment: "Experiment") -> GainConstants:
-    """Return the constants of an experiment: those of its first form, for no rate may change."""
+def gain_constants(experiment: "Experiment", *, signal: float) -> GainConstants:
+    """Return the constants of an experiment: those of its first form, for no rate may change.
+
+    signal: β of what a group's people are asked; it follows from ε, which never changes.
+    """
     first = experiment.first_form
     baseline = first.compared_with
-    signal = one_cell_mechanism(first, 0).signal
     return GainConstants(
         measured=baseline is not None,
         signal=signal,

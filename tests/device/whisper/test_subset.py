@@ -11,8 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import sottovoce as sv
+from sottovoce.device.draws import OperatingSystem
 from sottovoce.device.whisper import subset as device
-from sottovoce.device.whisper.subset import OperatingSystem, whisper
+from sottovoce.device.whisper.subset import whisper
 from sottovoce.shared.whisper.subset import signed_subset, unpack
 from support.slow import slow_but
 from support.subset import (

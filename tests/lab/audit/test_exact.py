@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
+from sottovoce.device.draws import OPERATING_SYSTEM
 from sottovoce.device.whisper.answer import asked_axis
-from sottovoce.device.whisper.subset import OPERATING_SYSTEM
 from sottovoce.lab.audit.attack import without_nonce
 from sottovoce.lab.audit.cases import LOW, crowds_of, experiment_of, release_of
 from sottovoce.lab.audit.claims import Person, Scene

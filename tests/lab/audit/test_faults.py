@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sottovoce.device.whisper.subset import OPERATING_SYSTEM
+from sottovoce.device.draws import OPERATING_SYSTEM
 from sottovoce.lab.audit.adaptive import Game, OneDevice
 from sottovoce.lab.audit.faults import Fault, Seeded, faults
 from sottovoce.lab.audit.mechanism import RealDevice

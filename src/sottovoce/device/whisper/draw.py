@@ -5,13 +5,13 @@ without looking at the person. One is not public: whether a person tells of an o
 is capped.
 """
 
+from sottovoce.device.draws import OPERATING_SYSTEM
 from sottovoce.device.method import Secret
 from sottovoce.device.whisper.answer import (
     asked_axis,
     asked_kind,
     whole_share_of_rows,
 )
-from sottovoce.device.whisper.subset import OPERATING_SYSTEM
 from sottovoce.shared.baseline import BASELINE, NEITHER, POLICY
 from sottovoce.shared.release import Release
 from sottovoce.shared.whisper.axes import slots_of

@@ -27,39 +27,13 @@ It draws integers only, so that no data can leak through the rounding of floatin
 """
 
 import math
-import secrets
 from array import array
 from functools import lru_cache
 
+from sottovoce.device.draws import OPERATING_SYSTEM, OperatingSystem
 from sottovoce.shared.check import finite_float
 from sottovoce.shared.errors import DeviceError, RewardError, kind_of, must
 from sottovoce.shared.whisper.subset import SignedSubset, pack, unpack
-
-
-class OperatingSystem:
-    """The operating system's randomness. No seed can be set.
-
-    A test puts something else in its place, to follow every possible draw.
-    """
-
-    def chance(self, numerator: int, denominator: int) -> bool:
-        """Return true with probability numerator/denominator."""
-        return secrets.randbelow(denominator) < numerator
-
-    def chance_of_bits(self, numerator: int, count: int) -> bool:
-        """Return true with probability numerator/2^count, always by a draw of that many bits."""
-        return self.bits(count) < numerator
-
-    def below(self, limit: int) -> int:
-        """Return each of 0, …, limit − 1 with the same probability."""
-        return secrets.randbelow(limit)
-
-    def bits(self, count: int) -> int:
-        """Return each of 0, …, 2^count − 1 with the same probability."""
-        return secrets.randbits(count)
-
-
-OPERATING_SYSTEM = OperatingSystem()
 
 # One draw for many picks is faster than one for each, unless the numbers become too long.
 _PICKS_AT_ONCE = 64

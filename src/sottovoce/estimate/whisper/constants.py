@@ -101,7 +101,7 @@ def constants(experiment: Experiment) -> Constants:
         caps=np.array(caps_of(experiment)),
         capped=bool(experiment.caps),
         running=experiment.state == RUNNING,
-        gain=gain_constants(experiment),
+        gain=gain_constants(experiment, signal=one_cell_mechanism(experiment, 0).signal),
     )
     return found
 

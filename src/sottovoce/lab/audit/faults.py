@@ -13,7 +13,7 @@ from secrets import SystemRandom
 import numpy as np
 
 from sottovoce.device.device import Device
-from sottovoce.device.whisper.subset import OperatingSystem
+from sottovoce.device.draws import OperatingSystem
 from sottovoce.lab.audit.adaptive import Game, OneDevice, reports_of
 from sottovoce.lab.audit.cases import LOW, Pair, experiment_of, release_of
 from sottovoce.lab.audit.claims import Answer, Mechanism, Person, Scene

@@ -9,11 +9,11 @@ from typing import cast
 
 import numpy as np
 
+from sottovoce.device.draws import OPERATING_SYSTEM, OperatingSystem
 from sottovoce.device.encode import encode
 from sottovoce.device.groups import draw_coin
 from sottovoce.device.method import Secret
 from sottovoce.device.whisper.answer import answer_of_everybody, true_answer
-from sottovoce.device.whisper.subset import OPERATING_SYSTEM, OperatingSystem
 from sottovoce.lab.audit.attack import without_nonce
 from sottovoce.lab.audit.claims import Answer, Exactly, Floats, Person, Scene, Scores
 from sottovoce.lab.audit.exact import Law, judge, worst_ratio
