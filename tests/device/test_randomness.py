@@ -21,15 +21,6 @@ from sottovoce.shared.whisper.subset import signed_subset
 FOLDER = Path(device.__file__).parent
 NOISY = "draws coins groups device method privatise"
 MAKES_NOISE = [*(f"{name}.py" for name in NOISY.split()), "whisper", "ldpmab"]
-    "draws.py",
-    "coins.py",
-    "groups.py",
-    "device.py",
-    "method.py",
-    "privatise.py",
-    "whisper",
-    "ldpmab",
-]
 
 
 def modules_that_make_noise() -> list[Path]:
