@@ -22,6 +22,7 @@ from sottovoce.estimate.gain import (
     NUMBER,
     PRESENT,
     RESIDUAL,
+    SQUARES,
     WEIGHT,
     WEIGHTS,
     WHOLE,
@@ -370,14 +371,16 @@ def test_a_late_report_counts_by_the_share_of_its_own_release() -> None:
     before = state.gain.windows[WHOLE].copy()
     centre = state.gain.centre.copy()
     groups = state.gain.groups[WHOLE].copy()
+    told = state.gain.told.copy()
     come(learner, 100, rng, release=early)  # all of them are late
     after, asked = state.gain.windows[WHOLE], state.gain.groups[WHOLE] - groups
     assert after[WEIGHT] - before[WEIGHT] == 100
     assert 60 <= asked.sum() <= 97  # 0.8 of 100
-    # With ε = 64 each residual is ±(±1 - centre)/(2·0.4), and so is at most 2/0.8 in size.
-    squares = after[5] - before[5]
-    least = (1 - np.abs(centre)).min() ** 2 / 0.8**2
-    assert asked.sum() * least <= squares <= asked.sum() * (1.9 / 0.8) ** 2
+    # With ε = 64 signs are outcomes; each residual is (±1 - centre)/(2·0.4) in size.
+    sums = state.gain.told - told
+    good = (asked + sums) / 2
+    expected = (good * (1 - centre) ** 2 + (asked - good) * (1 + centre) ** 2).sum() / 0.8**2
+    assert after[SQUARES] - before[SQUARES] == pytest.approx(expected, rel=1e-9)
     table = json.loads(learner.to_json())
     assert table["shares"][0] == [1, 4000]
     assert table["shares"][-1][1] == 2800
