@@ -1,11 +1,16 @@
 """What people will lose where arms differ by so much is told by a rule that is held to runs."""
 
 import itertools
+import json
 from typing import Any
 
 import pytest
+from benchmarks.plan import rule_error
 
 import sottovoce as sv
+from support.paths import ROOT
+
+RESULTS = ROOT / "docs" / "figures" / "results" / "plan.json"
 
 
 def planned(*, features: int = 2, levels: int = 0, rows: int = 0, **settings: Any) -> sv.Experiment:
@@ -60,3 +65,13 @@ def test_what_fades_cannot_be_told_by_rows() -> None:
 def test_nobody_knows_what_another_method_loses() -> None:
     other = planned(method="ldpmab")
     assert other.settings.expected_loss(other, effect=0.1) is None
+
+
+def test_the_rule_agrees_with_what_was_measured() -> None:
+    """And of those of whom it says more than 0.7, hardly any lost less than a half."""
+    rows: list[dict[str, Any]] = json.loads(RESULTS.read_text())["result"]["rule"]
+    assert len(rows) == 300
+    assert rule_error(rows) < 0.15
+    check: list[dict[str, Any]] = json.loads(RESULTS.read_text())["result"]["check"]
+    warned = [row["share_planned"] for row in check if row["rule"] > 0.7]
+    assert sum(share > 0.5 for share in warned) >= 0.9 * len(warned) > 0
