@@ -101,7 +101,10 @@ class Sqlite(Database):
         found = driver.execute(END, (fingerprint,)).fetchone() or (None, 0, 0)
         experiment, after = must_exist(found[0], fingerprint), found[1]
         check_published(found[2], published=published)
-        for some in _pieces(sorted(reports)):
+        ordered = sorted(reports)
+        log = ExperimentLog(connection, experiment)
+        log.extend_chain(fingerprint, after=after, bodies=[body for _, body in ordered])
+        for some in _pieces(ordered):
             values = (experiment, after, *chain.from_iterable(some))
             driver.execute(_insert_statement(len(some)), values)
             after += len(some)
