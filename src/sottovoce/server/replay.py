@@ -151,7 +151,9 @@ class _Checked:
     def add(self, reports: list[bytes]) -> None:
         """Add what was read next; a running server may have written more than is compared."""
         left = max(0, self._chained.position - self._position)
-        self._now = hash_after(self._now, reports[:left])
+        # A damaged row may hold text.
+        some = (each if isinstance(each, bytes) else str(each).encode() for each in reports[:left])
+        self._now = hash_after(self._now, some)
         self._position += len(reports)
 
     def troubles(self, learned: int, *, strangers: int) -> Iterator[str]:

@@ -97,12 +97,13 @@ class Retention:
         published = session.releases_until(until, after=learner.release().version)
         amendments = session.amendments(after=len(learner.experiment.amendments))
         taken = [one for one in amendments if one.position is not None and one.position <= until]
-        hashed, chained = ReportsHash(), session.chained(self._experiment.fingerprint).before
+        hashed = ReportsHash()
+        log_hash = session.chained(self._experiment.fingerprint).before
         again: list[LoggedRelease] = []
         for end, amendment in stretches(taken, until=until):
             for reports in pieces(session.read, after=position, until=end):
                 hashed.add(reports)
-                chained = hash_after(chained, reports)
+                log_hash = hash_after(log_hash, reports)
                 again += learn(learner, reports, position=position)
                 position += len(reports)
                 yield
@@ -115,7 +116,7 @@ class Retention:
         chained = next_hash(before, until, reports_hash, learner_hash)
         erased = folds[-1].position if folds else 0
         fold = Fold(number, until, reports_hash, learner_hash, chained, erased)
-        session.fold(fold, text, chained=chained)
+        session.fold(fold, text, chained=log_hash)
         logger.info("folded %s up to report %s", self._experiment.fingerprint, until)
         yield
         yield from self._erase(fold)
