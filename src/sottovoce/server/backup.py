@@ -17,10 +17,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from sottovoce import __version__
 from sottovoce.server.store import schema
 from sottovoce.server.store.copying import copy_out, settle
 from sottovoce.server.store.store import Store
@@ -178,7 +178,7 @@ def _described(path: Path, *, with_key: bool) -> Backup:
     settle(path)
     size, digest = _digest(path)
     made = datetime.now(UTC).strftime(WRITTEN)
-    return Backup(made, __version__, schema.newest(), size, digest, with_key, experiments)
+    return Backup(made, version("sottovoce"), schema.newest(), size, digest, with_key, experiments)
 
 
 def _digest(path: Path) -> tuple[int, str]:
