@@ -85,6 +85,7 @@ def test_a_database_that_went_back_and_on_again_is_noticed(url: str, tmp_path: P
     catalogue.refresh()
     change(store, "DELETE FROM release WHERE version > 1")
     change(store, "DELETE FROM report")
+    change(store, "DELETE FROM chained")
     forget(store)
     come(store, 1800, seed=2)
     assert newest(store).version > catalogue.newest(NAME)

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+import shutil
 import signal
 import threading
 import time
@@ -161,9 +162,11 @@ def publish(store: Store, release: LoggedRelease) -> None:
 
 @contextmanager
 def machine(name: str, folder: Path, database: str, *, workers: int) -> Iterator[Service]:
-    """A server of its own, with a key of its own; its sessions bear its name."""
-    own = folder / name
+    """A server of its own, with the key of all of them; its sessions bear its name."""
+    own, key = folder / name, folder / "key.pem"
     own.mkdir()
+    SigningKey.read_or_create(key)
+    shutil.copy2(key, own / "key.pem")
     address = f"{database}&application_name={name}"
     with Service(own, PAIR, database=address, workers=workers) as service:
         service.wait_until_ready()

@@ -67,6 +67,7 @@ def running(
         settings = ServerSettings(
             database=database or f"sqlite:///{folder}/reports.db",
             key=Path(folder) / "key.pem",
+            new_key=True,
             token=secrets.token_urlsafe(24),
             experiments=tuple(experiments),
             measured=measured,

@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib import metadata
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -178,9 +178,7 @@ def _described(path: Path, *, with_key: bool) -> Backup:
     settle(path)
     size, digest = _digest(path)
     made = datetime.now(UTC).strftime(WRITTEN)
-    return Backup(
-        made, metadata.version("sottovoce"), schema.newest(), size, digest, with_key, experiments
-    )
+    return Backup(made, version("sottovoce"), schema.newest(), size, digest, with_key, experiments)
 
 
 def _digest(path: Path) -> tuple[int, str]:

@@ -10,6 +10,7 @@ from sottovoce.estimate.learner import Learner
 from sottovoce.server.amendments import document_of, experiment_after, text_of
 from sottovoce.server.following import learn, pieces, stretches, take
 from sottovoce.server.retention import checkpoint_of, last_hash
+from sottovoce.server.store.chained import Chained, hash_after
 from sottovoce.server.store.store import Fold, LoggedAmendment, LoggedRelease, Store
 from sottovoce.shared import wire
 from sottovoce.shared.errors import StoreDamaged, StoreError, must
@@ -77,6 +78,8 @@ def _replay(
     # further than its length now: it may grow as fast as it is read.
     published = store.releases(fingerprint)
     amendments = store.amendments(fingerprint)
+    learned = (store.snapshot(fingerprint) or (0,))[0]
+    chained = store.chained(fingerprint)
     length = store.length(fingerprint)
     troubles = list(_check_amendments(experiment, amendments))
     # One that cannot be taken is told above; the releases without it are compared all the same.
@@ -94,8 +97,10 @@ def _replay(
         rebuilt.append(LoggedRelease(1, 0, wire.release_to_json(learner.release())))
     known = learner.release().version if folds else 0
     before: list[bytes] = []
+    checked = _Checked(chained, position)
     for end, amendment in stretches(taken[taken_before:], until=length):
         for reports in pieces(partial(store.read, fingerprint), after=position, until=end):
+            checked.add(reports)
             if reports[0] in before:  # a gap in the positions repeats the end of the last piece
                 troubles.append(f"a report before number {position + 1} of the log is missing")
             before = reports
@@ -112,6 +117,7 @@ def _replay(
                 )
     if position != length:
         troubles.append(f"the log goes up to {length}, and has {position} reports only")
+    troubles += checked.troubles(learned, strangers=store.strangers(fingerprint))
     counted = sum(learner.status().reports.values())
     if counted != position:
         troubles.append(f"{position - counted} of {position} reports in the log cannot be counted")
@@ -130,6 +136,40 @@ def _replay(
         waiting=max(0, known + len(rebuilt) - len(published)),
         troubles=tuple(troubles),
     )
+
+
+class _Checked:
+    """The hash of the log as it is read, to compare with the one that was written with it.
+
+    position: where the reading begins.
+    """
+
+    def __init__(self, chained: Chained, position: int) -> None:
+        self._chained, self._begins, self._position = chained, position, position
+        self._now = chained.before
+
+    def add(self, reports: list[bytes]) -> None:
+        """Add what was read next; a running server may have written more than is compared."""
+        left = max(0, self._chained.position - self._position)
+        # A damaged row may hold text.
+        some = (each if isinstance(each, bytes) else str(each).encode() for each in reports[:left])
+        self._now = hash_after(self._now, some)
+        self._position += len(reports)
+
+    def troubles(self, learned: int, *, strangers: int) -> Iterator[str]:
+        """Say where the log is not what was stored. learned: how many were counted before."""
+        named = self._chained
+        if named.position < learned:
+            yield f"{learned} reports were counted, and {named.position} are hashed"
+        if self._position < named.position:
+            yield f"the log was hashed up to {named.position}, and ends at {self._position}"
+        elif self._begins != named.begins or self._now != named.hash:
+            yield (
+                f"the first {named.position} reports are not those that were stored: one was"
+                " changed, is missing, or stands elsewhere"
+            )
+        if strangers:
+            yield f"{strangers} rows of the log have a nonce that is not their report's"
 
 
 def begin_at(
@@ -197,4 +237,7 @@ def _experiment(store: Store, fingerprint: str) -> Experiment:
     if fingerprint not in texts:
         known = ", ".join(texts) or "none"
         raise StoreError(must("the experiment", f"be in the database ({known})", fingerprint))
-    return Experiment.from_table(json.loads(texts[fingerprint]))
+    experiment = Experiment.from_table(json.loads(texts[fingerprint]))
+    if experiment.fingerprint != fingerprint:
+        raise StoreDamaged(f"experiment {fingerprint} must be as it was stored; it is another one")
+    return experiment

@@ -24,6 +24,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from sottovoce.estimate.learner import Learner
 from sottovoce.server.following import learn, pieces, stretches, take
+from sottovoce.server.store.chained import hash_after
 from sottovoce.server.store.store import Fold, LearnerSession, LoggedRelease
 from sottovoce.shared.errors import ExperimentError, StateError, StoreDamaged, must
 from sottovoce.shared.experiment import Experiment
@@ -97,10 +98,12 @@ class Retention:
         amendments = session.amendments(after=len(learner.experiment.amendments))
         taken = [one for one in amendments if one.position is not None and one.position <= until]
         hashed = ReportsHash()
+        log_hash = session.chained(self._experiment.fingerprint).before
         again: list[LoggedRelease] = []
         for end, amendment in stretches(taken, until=until):
             for reports in pieces(session.read, after=position, until=end):
                 hashed.add(reports)
+                log_hash = hash_after(log_hash, reports)
                 again += learn(learner, reports, position=position)
                 position += len(reports)
                 yield
@@ -113,7 +116,7 @@ class Retention:
         chained = next_hash(before, until, reports_hash, learner_hash)
         erased = folds[-1].position if folds else 0
         fold = Fold(number, until, reports_hash, learner_hash, chained, erased)
-        session.fold(fold, text)
+        session.fold(fold, text, chained=log_hash)
         logger.info("folded %s up to report %s", self._experiment.fingerprint, until)
         yield
         yield from self._erase(fold)

@@ -1,11 +1,19 @@
 """The queries that both databases understand. Texts that may be large are packed with zlib."""
 
 import zlib
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from sqlalchemy import Connection, CursorResult, text
 
+from sottovoce.server.store.chained import (
+    Chained,
+    first_hash,
+    hash_after,
+    hash_at,
+    nothing_chained,
+)
 from sottovoce.shared.errors import StoreDamaged, StoreError, must
 
 # The tables that hold the newest text of each experiment only: the saved learner, the snapshot,
@@ -92,6 +100,44 @@ class ExperimentLog:
         """Return the last position of the log."""
         query = "SELECT max(position) FROM report WHERE experiment = :experiment"
         return self._execute(query).scalar() or 0
+
+    def chained(self, fingerprint: str) -> Chained:
+        """Return the hash of the log; that of an empty one, if there is none yet."""
+        query = "SELECT begins, before, position, hash FROM chained WHERE experiment = :experiment"
+        row = self._execute(query).one_or_none()
+        return nothing_chained(fingerprint) if row is None else Chained(*row)
+
+    def put_chained(self, chained: Chained) -> None:
+        """Write the hash of the log."""
+        query = "INSERT INTO chained (experiment, begins, before, position, hash)"
+        query += " VALUES (:experiment, :begins, :before, :position, :hash)"
+        query += " ON CONFLICT (experiment) DO UPDATE SET begins = excluded.begins,"
+        query += " before = excluded.before, position = excluded.position, hash = excluded.hash"
+        self._execute(query, **asdict(chained))
+
+    def extend_chain(self, fingerprint: str, *, after: int, bodies: Sequence[bytes]) -> None:
+        """Chain reports that follow a position, which has to be where the log ended until now."""
+        known = self.chained(fingerprint)
+        now = hash_at(known, after, read=lambda at, most: self.read(after=at, limit=most))
+        end = after + len(bodies)
+        self.put_chained(replace(known, position=end, hash=hash_after(now, bodies)))
+
+    def catch_up_chain(self, fingerprint: str) -> None:
+        """Chain a log of before there were chains; what was erased is stood for by its folds."""
+        query = "SELECT count(*) FROM chained WHERE experiment = :experiment"
+        if self._execute(query).scalar():
+            return
+        for fold in self.folds()[-1:]:
+            before = hash_after(first_hash(fingerprint), [bytes.fromhex(fold.hash)])
+            self.put_chained(Chained(fold.position, before, fold.position, before))
+        self.extend_chain(fingerprint, after=self.length(), bodies=())
+
+    def strangers(self) -> int:
+        """Return how many rows of the log have a nonce that is not their report's."""
+        # A report's nonce is 16 bytes after the first 18.
+        query = "SELECT count(*) FROM report WHERE experiment = :experiment"
+        query += " AND length(body) > 0 AND nonce <> substr(body, 19, 16)"
+        return int(self._execute(query).scalar() or 0)
 
     def read(self, *, after: int, limit: int) -> list[bytes]:
         """Return the bodies at the positions after + 1, after + 2, … in order."""
@@ -210,8 +256,14 @@ class ExperimentLog:
         rows = self._execute(query + " WHERE experiment = :experiment ORDER BY number")
         return [Fold(*row) for row in rows]
 
-    def add_fold(self, fold: Fold, learner: str) -> None:
-        """Write a fold with the learner at its end; when its reports came is forgotten."""
+    def add_fold(self, fold: Fold, learner: str, *, chained: str) -> None:
+        """Write a fold with the learner at its end; when its reports came is forgotten.
+
+        chained: the hash of the log up to there.
+        """
+        query = "UPDATE chained SET begins = :position, before = :chained"
+        query += " WHERE experiment = :experiment"
+        self._execute(query, position=fold.position, chained=chained)
         query = "INSERT INTO fold (experiment, number, position, reports, learner, hash, erased)"
         query += " VALUES (:experiment, :number, :position, :reports, :learner, :hash, :erased)"
         self._execute(query, **asdict(fold))

@@ -14,7 +14,7 @@ from sottovoce.server.store.database import (
     LearnerLock,
     check_published,
 )
-from sottovoce.server.store.log import must_exist
+from sottovoce.server.store.log import ExperimentLog, must_exist
 from sottovoce.shared.errors import StoreError, StoreFull
 
 # The first half of every advisory lock of ours ("Sovo"); the second is the experiment's number,
@@ -113,7 +113,7 @@ class Postgres(Database):
         *,
         published: int,
     ) -> None:
-        """Lock the experiment's row, then write. Few reports need one trip to the server.
+        """Lock the experiment's row, then write.
 
         Each statement sees what was committed before it began, and the first one waits until
         whoever appended before has committed. Only those who append wait for each other: a release
@@ -121,15 +121,6 @@ class Postgres(Database):
         """
         driver = driver_of(connection)
         ordered = sorted(reports)
-        if len(ordered) <= FEW:
-            nonces, bodies = ([*each] for each in zip(*ordered, strict=True))
-            with driver.pipeline():
-                locked = driver.execute(LOCKED, (fingerprint,))
-                driver.execute(APPENDED, (nonces, bodies, fingerprint))
-            found, newest = locked.fetchone() or (None, 0)
-            must_exist(found, fingerprint)
-            check_published(newest, published=published)
-            return
         with driver.pipeline():
             locked = driver.execute(LOCKED, (fingerprint,))
             end = driver.execute(END, (fingerprint,))
@@ -137,6 +128,12 @@ class Postgres(Database):
         experiment = must_exist(found, fingerprint)
         check_published(newest, published=published)
         after = (end.fetchone() or (0,))[0]
+        log = ExperimentLog(connection, experiment)
+        log.extend_chain(fingerprint, after=after, bodies=[body for _, body in ordered])
+        if len(ordered) <= FEW:
+            nonces, bodies = ([*each] for each in zip(*ordered, strict=True))
+            driver.execute(APPENDED, (nonces, bodies, fingerprint))
+            return
         columns = "report (experiment, position, nonce, body)"
         with (
             driver.cursor() as cursor,

@@ -5,8 +5,10 @@ from pathlib import Path
 from sqlalchemy import Connection, text
 
 from sottovoce.server.store.database import Database
+from sottovoce.server.store.log import ExperimentLog
 from sottovoce.shared.errors import StoreError, must
 
+_EXPERIMENTS = "SELECT fingerprint, id FROM experiment"
 FOLDER = Path(__file__).parent / "migrations"
 # What a migration calls by a name in braces, as each database spells it.
 SPELLINGS = {
@@ -35,6 +37,8 @@ def migrate(database: Database) -> None:
                 _apply(connection, script.format(**SPELLINGS[connection.dialect.name]))
                 query = text("INSERT INTO migration (version) VALUES (:version)")
                 connection.execute(query, {"version": version})
+        for fingerprint, number in connection.execute(text(_EXPERIMENTS)).all():
+            ExperimentLog(connection, number).catch_up_chain(fingerprint)
         check(connection)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, QueuePool, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 
+from sottovoce.server.store.chained import hash_after
 from sottovoce.server.store.database import (
     PATIENCE_SECONDS,
     Database,
@@ -39,8 +40,8 @@ ROWS_AT_ONCE = 250
 
 END = """
 SELECT id, coalesce((SELECT max(position) FROM report WHERE experiment = id), 0),
-    (SELECT max(version) FROM release WHERE experiment = id)
-FROM experiment WHERE fingerprint = ?
+    (SELECT max(version) FROM release WHERE experiment = id), chained.position, chained.hash
+FROM experiment LEFT JOIN chained ON chained.experiment = id WHERE fingerprint = ?
 """
 
 # What the database must be or do, by SQLite's own code of the error.
@@ -98,10 +99,18 @@ class Sqlite(Database):
     ) -> None:
         """Write many rows with each statement. SQLite has one transaction at a time that writes."""
         driver = _driver(connection)
-        found = driver.execute(END, (fingerprint,)).fetchone() or (None, 0, 0)
+        found = driver.execute(END, (fingerprint,)).fetchone() or (None, 0, 0, 0, "")
         experiment, after = must_exist(found[0], fingerprint), found[1]
         check_published(found[2], published=published)
-        for some in _pieces(sorted(reports)):
+        ordered = sorted(reports)
+        bodies = [body for _, body in ordered]
+        if after and found[3] == after:  # the usual case, without a detour
+            new = (after + len(bodies), hash_after(found[4], bodies), experiment)
+            driver.execute("UPDATE chained SET position = ?, hash = ? WHERE experiment = ?", new)
+        else:
+            log = ExperimentLog(connection, experiment)
+            log.extend_chain(fingerprint, after=after, bodies=bodies)
+        for some in _pieces(ordered):
             values = (experiment, after, *chain.from_iterable(some))
             driver.execute(_insert_statement(len(some)), values)
             after += len(some)

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sqlalchemy import Connection, make_url, text
+from sqlalchemy import make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from sottovoce.server.store import schema
+from sottovoce.server.store.chained import Chained
 from sottovoce.server.store.database import Database, DuplicateNonce, LearnerLock, in_transaction
 from sottovoce.server.store.log import (
     ExperimentLog,
@@ -17,8 +18,9 @@ from sottovoce.server.store.log import (
     Story,
 )
 from sottovoce.server.store.postgres import Postgres
+from sottovoce.server.store.signers import check_signer, signers
 from sottovoce.server.store.sqlite import Sqlite
-from sottovoce.shared.errors import SignatureError, StoreError, must
+from sottovoce.shared.errors import StoreError, must
 
 __all__ = ["Fold", "LearnerSession", "LoggedAmendment", "LoggedRelease", "Store"]
 
@@ -106,6 +108,16 @@ class Store:
         """Return the bodies at the positions after + 1, after + 2, … in order."""
         with self._log(fingerprint) as log:
             return log.read(after=after, limit=limit)
+
+    def chained(self, fingerprint: str) -> Chained:
+        """Return the hash of the log."""
+        with self._log(fingerprint) as log:
+            return log.chained(fingerprint)
+
+    def strangers(self, fingerprint: str) -> int:
+        """Return how many rows of the log have a nonce that is not their report's."""
+        with self._log(fingerprint) as log:
+            return log.strangers()
 
     def length(self, fingerprint: str) -> int:
         """Return the last position of the log."""
@@ -291,10 +303,15 @@ class LearnerSession:
         with self._log() as log:
             return log.latest("checkpoint")
 
-    def fold(self, fold: Fold, learner: str) -> None:
-        """Write a fold with the learner at its end."""
+    def fold(self, fold: Fold, learner: str, *, chained: str) -> None:
+        """Write a fold with the learner at its end, and the hash of the log up to there."""
         with self._log(writes=True) as log:
-            log.add_fold(fold, learner)
+            log.add_fold(fold, learner, chained=chained)
+
+    def chained(self, fingerprint: str) -> Chained:
+        """Return the hash of the log."""
+        with self._log() as log:
+            return log.chained(fingerprint)
 
     def erase(self, fold: Fold, *, until: int) -> None:
         """Empty the bodies of a fold up to a position."""
@@ -347,19 +364,6 @@ class LearnerSession:
             raise StoreError("the learner's session must hold its lock; it was closed or lost")
         with self._database.errors_translated(), in_transaction(connection, writes=writes):
             yield ExperimentLog(connection, self._experiment)
-
-
-def signers(connection: Connection) -> set[str]:
-    """Return the ids of the keys that have signed."""
-    return set(connection.execute(text("SELECT key FROM signer")).scalars())
-
-
-def check_signer(key: str, known: set[str]) -> None:
-    """Refuse a key that has not signed so far, if another one has."""
-    if known and key not in known:
-        rule = f"be {' or '.join(sorted(known))}, which has signed so far"
-        hint = "devices may not trust another one; if it is meant, say --new-key"
-        raise SignatureError(must("the signing key", rule, key, hint=hint))
 
 
 def choose_new(
