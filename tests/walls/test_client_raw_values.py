@@ -94,11 +94,16 @@ def test_no_raw_value_is_in_an_error(tmp_path: Path, number: int) -> None:
     assert clean(chain.encode())
 
 
-def test_what_a_server_says_of_a_report_is_not_repeated(tmp_path: Path) -> None:
+def test_what_a_server_says_of_a_report_is_not_repeated(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     server = FakeServer(experiment(method="whisper"))
     client = client_of(server, outbox=tmp_path / "outbox")
     decision = client.choose(CONTEXT)
     server.instead = trouble
     client.report(decision, reward=REWARD)
     client.send()
-    assert client.refused == {"other": 1}
+    # A reason that the client does not know: the report waits, and the words are nowhere.
+    assert (dict(client.refused), client.waiting) == ({}, 1)
+    assert clean(caplog.text.encode())
+    assert clean((repr(client) + repr(client.refused)).encode())
