@@ -83,4 +83,4 @@ def baseline_name(experiment: Experiment) -> str:
 
 
 def _signed(number: float) -> str:
-    return f"{number:+,.4g}"
+    return f"{number:+,.0f}" if abs(number) >= 1000 else f"{number:+.4g}"

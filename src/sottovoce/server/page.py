@@ -12,10 +12,13 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from sottovoce.estimate.figures import LEVEL, ArmEstimate
+from sottovoce.estimate.gain_interval import GainEstimate
 from sottovoce.estimate.history import Certificate
 from sottovoce.server.amendments import document_of
 from sottovoce.server.bin_map import map_of
@@ -34,6 +37,8 @@ from sottovoce.server.formatting import (
     scales,
     worth,
 )
+from sottovoce.server.gain import gain_words
+from sottovoce.server.progress import progress_of
 from sottovoce.server.status import Event, ExperimentStatus
 from sottovoce.server.store.log import LoggedAmendment
 from sottovoce.shared.amendment import ARCHIVED, PAUSED, STOPPED
@@ -92,18 +97,38 @@ class LiveArm:
         """Its mean reward."""
         if self.estimate is None or self.radius is None:
             return "not known yet"
-        digits = max(0, 2 - math.floor(math.log10(self.rewards.width)))
-        return f"{self.estimate:.{digits}f} ± {self.radius:.{digits}f}".replace("-", "−")
+        return interval(self.rewards, self.estimate, self.radius)
 
     @property
     def bar(self) -> tuple[float, float, float] | None:
         """The two ends of its interval and the middle, in per cent of what rewards can be."""
         if self.estimate is None or self.radius is None:
             return None
-        ends = (self.estimate + side * self.radius for side in (-1, 0, 1))
-        shares = ((end - self.rewards.low) / self.rewards.width for end in ends)
-        low, middle, high = (100 * min(max(share, 0.0), 1.0) for share in shares)
-        return low, middle, high
+        return bar(self.rewards, self.estimate, self.radius)
+
+
+@dataclass(frozen=True, slots=True)
+class ArmRow:
+    """One arm over all bins, as people read it."""
+
+    rewards: RewardScale
+    index: int
+    known: ArmEstimate
+
+    @property
+    def people(self) -> str:
+        """Who gets it, with the interval."""
+        return f"{percent(self.known.share)} ± {percent(self.known.share_radius)}"
+
+    @property
+    def interval(self) -> str:
+        """What it would bring if everybody had it."""
+        return interval(self.rewards, self.known.estimate, self.known.radius)
+
+    @property
+    def bar(self) -> tuple[float, float, float]:
+        """The two ends of that interval and the middle, in per cent of what rewards can be."""
+        return bar(self.rewards, self.known.estimate, self.known.radius)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +165,7 @@ def render(status: ExperimentStatus) -> str:
         status=status,
         experiment=release.experiment,
         method=release.experiment.settings,
+        **_owner(status),
         figures=_figures(status),
         note=NOTES.get(release.experiment.state),
         amendments=[_row_of(each) for each in reversed(status.amendments)],
@@ -152,6 +178,45 @@ def render(status: ExperimentStatus) -> str:
         live_arms=_live_arms(status),
         decisions=_decisions(status),
     )
+
+
+def interval(rewards: RewardScale, estimate: float, radius: float) -> str:
+    """Write a mean reward with as many digits as its scale asks for."""
+    digits = max(0, 2 - math.floor(math.log10(rewards.width)))
+    return f"{estimate:.{digits}f} ± {radius:.{digits}f}".replace("-", "−")
+
+
+def bar(rewards: RewardScale, estimate: float, radius: float) -> tuple[float, float, float]:
+    """Return the two ends of an interval and its middle, in per cent of what rewards can be."""
+    ends = (estimate + side * radius for side in (-1, 0, 1))
+    shares = ((end - rewards.low) / rewards.width for end in ends)
+    low, middle, high = (100 * min(max(share, 0.0), 1.0) for share in shares)
+    return low, middle, high
+
+
+def _owner(status: ExperimentStatus) -> dict[str, Any]:
+    """Return what the owner asks first."""
+    experiment, snapshot = status.release.experiment, status.snapshot
+    rewards, value, places = experiment.rewards, snapshot.value, experiment.arms.index
+    known = [each for each in snapshot.arms if each.arm in experiment.arms]
+    return {
+        "gain_words": gain_words(snapshot.gain, experiment),
+        "gain_bar": _gain_bar(snapshot.gain, rewards.width),
+        "gain_scale": rewards.width,
+        "progress": progress_of(status),
+        "arms": [ArmRow(rewards, places(each.arm), each) for each in known],
+        "value": None if value is None else interval(rewards, value.estimate, value.radius),
+        "level": LEVEL,
+    }
+
+
+def _gain_bar(gain: GainEstimate | None, width: float) -> tuple[float, float, float] | None:
+    """Return the two ends of the gain and its middle, in per cent of what a gain can be."""
+    if gain is None or not gain.ever.policy_people or not gain.ever.baseline_people:
+        return None
+    ends = gain.ever.low, gain.ever.mean, gain.ever.high
+    low, middle, high = (50 + 50 * min(max(each / width, -1.0), 1.0) for each in ends)
+    return low, middle, high
 
 
 def _row_of(logged: LoggedAmendment) -> AmendmentRow:
