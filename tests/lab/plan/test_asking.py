@@ -96,15 +96,10 @@ def test_rows_that_are_none_are_refused(text: str) -> None:
         asking.auxiliary_of(experiment(), text)
 
 
-class Declared:
-    """What an experiment may say of its baseline."""
-
-    def __init__(self, arm: str | None, share: float) -> None:
-        self.arm, self.share = arm, share
-
-
-@pytest.mark.parametrize("share", [0, 1, -0.2, float("nan")])
-def test_shares_of_0_and_1_are_refused(share: float) -> None:
-    odd: Any = type("Odd", (), {"baseline": Declared("coach", share)})()
-    with pytest.raises(ExperimentError, match="the share of the baseline must lie between 0 and 1"):
-        asking.share_of_group(odd)
+def test_a_plan_takes_the_baseline_of_its_file() -> None:
+    declared = experiment(baseline={"arm": "coach", "share": 0.2})
+    assert asking.baseline_of(declared, None) == 1
+    assert asking.baseline_of(declared, "control") == 0
+    assert asking.share_of_group(declared) == 0.2
+    assert asking.baseline_of(experiment(baseline={"share": 0.2}), None) is None
+    assert asking.share_of_group(experiment()) == 0.1

@@ -41,7 +41,7 @@ def baseline_of(experiment: Experiment, name: str | None) -> int | None:
     name: what was asked for; without it, what the experiment says, or else its first arm.
     """
     if name is None:
-        declared = getattr(experiment, "baseline", None)
+        declared = experiment.compared_with
         name = experiment.arms[0] if declared is None else (declared.arm or AT_RANDOM)
     if name in experiment.arms:
         return list(experiment.arms).index(name)
@@ -53,12 +53,8 @@ def baseline_of(experiment: Experiment, name: str | None) -> int | None:
 
 def share_of_group(experiment: Experiment) -> float:
     """Return the share of the people in each of the two groups that measure the gain."""
-    declared = getattr(experiment, "baseline", None)
-    share = SHARE if declared is None else check.finite_float(declared.share)
-    if share is None or not 0 < share < 1:
-        rule = "lie between 0 and 1: somebody gets the baseline, and somebody does not"
-        raise ExperimentError(must("the share of the baseline", rule, share))
-    return float(min(share, 0.5))
+    declared = experiment.compared_with
+    return SHARE if declared is None else declared.share
 
 
 def people_a_day(text: str | None) -> float | None:
