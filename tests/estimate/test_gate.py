@@ -18,7 +18,7 @@ from support.whispers import SETTINGS, each_setting, person, send
 
 REASONS = sv.Rejection
 # The end of an experiment is known to the server; its learner counts what comes all the same.
-REASONS_OF_GATES = set(REASONS) - {REASONS.ARCHIVED}
+REASONS_OF_GATES = set(REASONS) - {REASONS.ARCHIVED, REASONS.LOST_RELEASE}
 
 
 def gate_of(releases: list[sv.Release]) -> Gate:

@@ -17,7 +17,7 @@ from support.whispers import number, person
 
 REASONS = sv.Rejection
 # The end of an experiment is known to the server; its learner counts what comes all the same.
-REASONS_OF_LEARNERS = set(REASONS) - {REASONS.ARCHIVED}
+REASONS_OF_LEARNERS = set(REASONS) - {REASONS.ARCHIVED, REASONS.LOST_RELEASE}
 
 SETTINGS: list[dict[str, Any]] = [
     {"epsilon": 1.0},

@@ -16,7 +16,8 @@ def test_an_unforeseen_error_is_told_by_its_kind_alone(caplog: pytest.LogCapture
     async def fails(request: Request, worker: Worker) -> Response:
         raise ZeroDivisionError("61.73205081")
 
-    app = SimpleNamespace(state=SimpleNamespace(worker=None))
+    worker = SimpleNamespace(settings=SimpleNamespace(answer_within=5.0))
+    app = SimpleNamespace(state=SimpleNamespace(worker=worker))
 
     async def served() -> Response:
         return await fails(Request({"type": "http", "headers": [], "app": app}))

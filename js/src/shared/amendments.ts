@@ -41,13 +41,17 @@ export const amendmentTable = ({ cap, ...rest }: Amendment): Table =>
 
 const hashOf = (amendment: Amendment): string => hex(sha256(utf8(canonical(amendmentTable(amendment)))));
 
+/** What a restore says; no other amendment says any of it. */
+const RESTORED = ["release", "link", "branch"];
+
 /** Read one amendment. */
 function amendmentFrom(value: Value): Amendment {
   const needed = ["before", "by", "kind", "made"];
-  const entries = check.knownKeys(value, "an amendment", [...needed, "arm", "horizon", "cap"]);
+  const entries = check.knownKeys(value, "an amendment", [...needed, "arm", "horizon", "cap", ...RESTORED]);
   const missing = needed.filter((key) => !entries.has(key));
   if (missing.length) throw new ExperimentError(`an amendment must say ${repr(missing)}`);
   const kind = entries.get("kind");
+  if (kind === "restore") throw new ExperimentError("this device does not follow a restored server yet");
   if (!isText(kind) || !Object.hasOwn(KINDS, kind)) {
     throw wrong("an amendment", `be one of ${repr(NAMES)}`, repr(kind));
   }
@@ -58,7 +62,7 @@ function amendmentFrom(value: Value): Amendment {
   }
   const found: Amendment = { before: entries.get("before") as Value, made, by, kind: kind as Kind };
   const about = (KINDS[kind as Kind] as { about?: string }).about;
-  for (const key of ["arm", "horizon"]) {
+  for (const key of ["arm", "horizon", ...RESTORED]) {
     if ((entries.get(key) != null) !== (about === key)) {
       throw wrong(`an amendment of kind ${repr(kind)}`, about ? `say ${about}` : "say nothing else", key);
     }

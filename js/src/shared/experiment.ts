@@ -121,7 +121,7 @@ export function experimentOf(given: Parts): Experiment {
 }
 
 const KEYS =
-  "arms context epsilon horizon auxiliary method release_every seed name reward reward_window".split(" ");
+  "arms context epsilon horizon auxiliary method release_every seed name reward reward_window baseline".split(" ");
 
 /** Read the experiment of a release. */
 export function experimentFrom(value: Value): Experiment {
@@ -129,6 +129,9 @@ export function experimentFrom(value: Value): Experiment {
   const missing = ["arms", "context", "epsilon"].filter((key) => !entries.has(key));
   if (missing.length) {
     throw new ExperimentError(`an experiment must have arms, context, epsilon; it lacks ${repr(missing)}`);
+  }
+  if (entries.has("baseline")) {
+    throw new ExperimentError("this device does not take part in experiments with a baseline yet");
   }
   const given = (key: string, usual: Value): Value => (entries.has(key) ? (entries.get(key) as Value) : usual);
   const list = (key: string): Value[] => {

@@ -55,7 +55,8 @@ BEHAVIOUR = {
 }
 LOGGED = (Kind.OUTCOME, Kind.COUNT, Kind.LOGGED_LEVEL)
 # Their one cell is in test_reward_privacy.py and test_scale_privacy.py.
-OF_EVERYBODY = (Kind.REWARD, Kind.SCALE, Kind.LOGGED_SCALE)
+OF_GROUPS = (Kind.POLICY_REWARD, Kind.BASELINE_REWARD)
+OF_EVERYBODY = (Kind.REWARD, Kind.SCALE, Kind.LOGGED_SCALE, *OF_GROUPS)
 OF_ALL_BINS = (Kind.BIN_REWARD, Kind.BIN_MASS)
 
 
@@ -366,6 +367,8 @@ def test_the_kinds_of_questions_have_the_numbers_of_the_wire() -> None:
         "LOGGED_SCALE": 9,
         "BIN_REWARD": 10,
         "BIN_MASS": 11,
+        "POLICY_REWARD": 12,
+        "BASELINE_REWARD": 13,
     }
     assert {kind.name: int(kind) for kind in Kind} == numbers
     assert {entry.name: entry.kind for entry in TABLE} == numbers

@@ -31,6 +31,7 @@ def test_all_faults_are_listed() -> None:
         "a report counted twice",
         "a ledger that resets",
         "a question drawn by the outcome",
+        "a group drawn by the outcome",
         "rows left out",
     }
 
