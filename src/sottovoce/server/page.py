@@ -38,7 +38,7 @@ from sottovoce.server.formatting import (
     worth,
 )
 from sottovoce.server.gain import gain_words
-from sottovoce.server.progress import progress_of
+from sottovoce.server.progress import decided_share
 from sottovoce.server.status import Event, ExperimentStatus
 from sottovoce.server.store.log import LoggedAmendment
 from sottovoce.shared.amendment import ARCHIVED, PAUSED, STOPPED
@@ -203,7 +203,7 @@ def _owner(status: ExperimentStatus) -> dict[str, Any]:
         "gain_words": gain_words(snapshot.gain, experiment),
         "gain_bar": _gain_bar(snapshot.gain, rewards.width),
         "gain_scale": rewards.width,
-        "progress": progress_of(status),
+        "decided": decided_share(status),
         "arms": [ArmRow(rewards, places(each.arm), each) for each in known],
         "value": None if value is None else interval(rewards, value.estimate, value.radius),
         "level": LEVEL,
